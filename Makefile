@@ -1,0 +1,46 @@
+# The words of the project: people, CI and pre-commit use the same ones.
+# A fresh machine needs Python 3.11 or newer, and nothing else.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
+
+.PHONY: run test check unit bench format screenshots clean
+
+run: $(VENV)/.console  ## the console on http://127.0.0.1:8000
+	$(BIN)/incident-console serve
+
+test: $(VENV)/.test check  ## everything that must hold; browser tests where Chromium is found
+	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+check: $(VENV)/.test  ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.test  ## the quick half of the tests
+	$(BIN)/python -m pytest tests/unit
+
+bench: $(VENV)/.test  ## the tables of docs/benchmarks.md; never part of `test`
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest tests/benchmarks -m benchmark -s
+
+format: $(VENV)/.test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.console: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e '.[console]'
+	touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e '.[test]'
+	touch $@ $(VENV)/.console

@@ -1,0 +1,108 @@
+"""The story of an incident in words: each event as one sentence."""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from app.domain import playbook as story
+
+SYSTEM = (story.StepRequested, story.StepCancelled)  # folded on the page unless asked for
+
+STEP_NAMES = {"CollectBundle": "Collecting a bundle"}
+FACT_NAMES = {"problem_class": "Problem class"}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A chip beside a sentence: what it names, and the thing that it opens."""
+
+    noun: str  # "bundle", "artifact", "job", "report"
+    id: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.noun} {self.id}"
+
+
+def told(event: story.Event) -> str:
+    """One sentence for the timeline and the report."""
+    match event:
+        case story.IncidentOpened(title=title):
+            return f"Opened: {title}"
+        case story.StateChanged(after=after):
+            return f"{after.capitalize()}."
+        case story.FactsChanged(changes=changes):
+            return " ".join(_change(name, *values) for name, values in changes.items())
+        case story.NoteAdded(text=text):
+            return text
+        case story.BundleCollected():
+            return _collected(event)
+        case _:
+            return _told_work(event)
+
+
+def _told_work(  # noqa: C901  (one row for each kind of event)
+    event: story.StepRequested
+    | story.StepFailed
+    | story.StepCancelled
+    | story.ArtifactAttached
+    | story.ArtifactPurged
+    | story.ReportEdited
+    | story.ReportShared
+    | story.ShareRevoked,
+) -> str:
+    match event:
+        case story.StepRequested(step=step, target=target):
+            return f"{_step(step)}{f' from {target}' if target else ''} was asked for."
+        case story.StepFailed(step=step, reason=reason):
+            return f"{_step(step)} failed: {reason}"
+        case story.StepCancelled(step=step, by=by):
+            return f"{_step(step)} was cancelled by {by}."
+        case story.ArtifactAttached(name=name, kind=kind):
+            return f"Attached {name}, {kind}."
+        case story.ArtifactPurged(name=name, reason=reason):
+            return f"Purged the bytes of {name}: {reason}"
+        case story.ReportEdited(fields=fields):
+            return f"Edited the report: {', '.join(fields)}."
+        case story.ReportShared(tier=tier, expires_at=expires_at):
+            return f"Shared the report at {tier}, until {expires_at}."
+        case story.ShareRevoked(share_id=share_id):
+            return f"Revoked share {share_id}."
+        case _:
+            assert_never(event)
+
+
+def link(event: story.Event) -> Link | None:
+    """The thing that an event made or speaks of, if there is one to open."""
+    match event:
+        case story.BundleCollected(bundle_id=bundle_id):
+            return Link("bundle", bundle_id)
+        case story.ArtifactAttached(artifact_id=artifact_id):
+            return Link("artifact", artifact_id)
+        case story.ArtifactPurged(artifact_id=artifact_id):
+            return Link("artifact", artifact_id)
+        case story.StepRequested(job_id=job_id):
+            return Link("job", job_id)
+        case story.StepFailed(job_id=job_id):
+            return Link("job", job_id)
+        case story.StepCancelled(job_id=job_id):
+            return Link("job", job_id)
+        case _:
+            return None
+
+
+def _step(name: str) -> str:
+    return STEP_NAMES.get(name, name)
+
+
+def _collected(event: story.BundleCollected) -> str:
+    return (
+        f"Bundle of {event.target}: {event.says} "
+        f"{event.answered} of {event.asked} endpoints answered in {event.seconds:.1f} s."
+    )
+
+
+def _change(name: str, before: str | None, after: str | None) -> str:
+    label = FACT_NAMES.get(name, name.capitalize())
+    if not after:
+        return f"{label} cleared, was {before}."
+    return f"{label} {after}, was {before}." if before else f"{label} {after}."

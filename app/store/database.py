@@ -1,0 +1,67 @@
+"""Opening the database and talking to it.
+
+SQLite has one writer at a time: a writing session takes the lock at its start (BEGIN
+IMMEDIATE), does nothing but database work, and commits at its end, so that no reasoning
+about races is needed inside. ``synchronous=FULL``: what was acknowledged survives power loss.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry
+from sqlmodel import Session, create_engine
+
+BUSY_TIMEOUT_SECONDS = 30
+
+
+def open_database(url: str) -> Engine:
+    """An engine for *url*, SQLite or PostgreSQL; the folder of a SQLite file is made."""
+    parsed = make_url(url)
+    if parsed.drivername == "postgresql":
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(parsed, pool_size=20, max_overflow=20, pool_pre_ping=True)
+    if parsed.database:
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(parsed, pool_size=40, connect_args={"check_same_thread": False})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    connection.isolation_level = None  # we send BEGIN ourselves
+    cursor = connection.cursor()
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        f"busy_timeout = {BUSY_TIMEOUT_SECONDS * 1000}",
+        "cache_size = -65536",  # 64 MiB: the incident list stays in memory
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+@contextmanager
+def reading(engine: Engine) -> Generator[Session]:
+    """A session that never commits."""
+    with Session(engine, expire_on_commit=False) as session:
+        yield session
+
+
+@contextmanager
+def writing(engine: Engine) -> Generator[Session]:
+    """A session that holds the write lock from the start and commits at the end."""
+    with Session(engine.execution_options(writes=True), expire_on_commit=False) as session:
+        yield session
+        session.commit()

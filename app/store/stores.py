@@ -1,0 +1,40 @@
+"""Everything the console keeps: database, artifacts, the key for secrets, the outbox."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from sqlalchemy import Engine
+
+from app.settings import Settings
+from app.store.artifacts import ArtifactStore
+from app.store.database import open_database
+from app.store.outbox import Outbox
+from app.store.vault import Vault
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Opened once for each process and handed to pages and jobs alike."""
+
+    settings: Settings
+    engine: Engine
+    artifacts: ArtifactStore
+    vault: Vault
+    outbox: Outbox
+
+    @classmethod
+    def open(cls, settings: Settings) -> Self:
+        """Open what *settings* name; the data folder and the key are made on first use."""
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        engine = open_database(settings.database)
+        return cls(
+            settings=settings,
+            engine=engine,
+            artifacts=ArtifactStore.open(settings),
+            vault=Vault.open(settings.key_file),
+            outbox=Outbox(engine, settings.jobs_database),
+        )
+
+    def close(self) -> None:
+        self.outbox.close()
+        self.engine.dispose()

@@ -1,0 +1,111 @@
+"""Writing and reading the timelines of incidents."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import get_args
+
+from pydantic import TypeAdapter
+from sqlmodel import Session, col, select
+
+from app.domain import timeline as words
+from app.domain.playbook import Event
+from app.errors import NotFound
+from app.store.audit import Actor
+from app.store.tables import Incident, TimelineEvent
+
+_READERS: dict[str, TypeAdapter[Event]] = {
+    kind.__name__: TypeAdapter(kind) for kind in get_args(Event)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An event with its time, as a page or a program reads it."""
+
+    id: int
+    kind: str
+    event: Event
+    actor: str
+    occurred_at: datetime
+    recorded_at: datetime
+    system: bool
+    pinned: bool
+
+    @property
+    def says(self) -> str:
+        return words.told(self.event)
+
+    @property
+    def link(self) -> words.Link | None:
+        return words.link(self.event)
+
+
+def record(  # noqa: PLR0913
+    session: Session,
+    event: Event,
+    *,
+    incident_id: int,
+    actor: Actor,
+    at: datetime,
+    occurred_at: datetime | None = None,
+) -> TimelineEvent:
+    """Add *event* to an incident's timeline, in the caller's transaction."""
+    row = TimelineEvent(
+        incident_id=incident_id,
+        kind=type(event).__name__,
+        detail=asdict(event),
+        actor=actor.name,
+        occurred_at=occurred_at or at,
+        recorded_at=at,
+        system=isinstance(event, words.SYSTEM),
+    )
+    session.add(row)
+    if incident := session.get(Incident, incident_id):
+        incident.changed_at = at
+    session.flush()
+    return row
+
+
+def moment(row: TimelineEvent) -> Moment:
+    """A row as it is read."""
+    assert row.id is not None
+    return Moment(
+        id=row.id,
+        kind=row.kind,
+        event=_READERS[row.kind].validate_python(row.detail),
+        actor=row.actor,
+        occurred_at=row.occurred_at,
+        recorded_at=row.recorded_at,
+        system=row.system,
+        pinned=row.pinned_at is not None,
+    )
+
+
+def timeline(
+    session: Session,
+    incident_id: int,
+    *,
+    limit: int = 200,
+    after: int | None = None,
+    before: int | None = None,
+) -> Sequence[Moment]:
+    """Moments of an incident, latest first; only rows newer than *after* or older than *before*."""
+    query = select(TimelineEvent).where(TimelineEvent.incident_id == incident_id)
+    if after is not None:
+        query = query.where(col(TimelineEvent.id) > after)
+    if before is not None:
+        query = query.where(col(TimelineEvent.id) < before)
+    newest = query.order_by(col(TimelineEvent.occurred_at).desc(), col(TimelineEvent.id).desc())
+    return [moment(row) for row in session.exec(newest.limit(limit))]
+
+
+def pin(
+    session: Session, incident_id: int, event_id: int, *, pinned: bool, actor: Actor, at: datetime
+) -> Moment:
+    """Mark an event as one to keep in sight, or take the mark away; raises NotFound."""
+    row = session.get(TimelineEvent, event_id)
+    if row is None or row.incident_id != incident_id:
+        raise NotFound(f"Incident {incident_id} has no event {event_id}.")
+    row.pinned_at, row.pinned_by = (at, actor.name) if pinned else (None, None)
+    return moment(row)

@@ -1,0 +1,78 @@
+"""How figures are written on a page: with unit, thin groups, and a word for "not known"."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+THIN = "\u2009"
+UNKNOWN = "not known"
+
+
+def clock(moment: datetime | None) -> str:
+    """``03:02:20``, UTC."""
+    return f"{moment.astimezone(UTC):%H:%M:%S}" if moment else UNKNOWN
+
+
+def day(moment: datetime | None) -> str:
+    """``30 Nov 2026 03:02:20 UTC``."""
+    return f"{moment.astimezone(UTC):%-d %b %Y %H:%M:%S} UTC" if moment else UNKNOWN
+
+
+def iso(moment: datetime | None) -> str:
+    """RFC 3339 with ``Z``, to the second, for ``<time datetime>`` and JSON."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if moment else ""
+
+
+def span(length: timedelta | float | None) -> str:
+    """``41 ms``, ``5.8 s``, ``15 min``, ``5 h``, ``3 days``: one unit, as a person would say it."""
+    if length is None:
+        return UNKNOWN
+    seconds = length.total_seconds() if isinstance(length, timedelta) else float(length)
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    for size, word in ((86_400 * 2, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            unit = 86_400 if word == "days" else size
+            return f"{seconds / unit:.0f} {word}"
+    return UNKNOWN
+
+
+def size(count: float | None) -> str:
+    """``0 B``, ``184 kB``, ``2.1 GB``; decimal units."""
+    if count is None:
+        return UNKNOWN
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} TB"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """``88 102 441`` in thin groups; up to *digits* significant figures below a thousand."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, int) or value == int(value):
+        return f"{int(value):,}".replace(",", THIN)
+    return f"{value:,.0f}".replace(",", THIN) if abs(value) >= 1000 else f"{value:.{digits}g}"
+
+
+def visible(text: str) -> str:
+    """Control characters shown as escapes, so that hostile text cannot move a terminal or a page."""
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
+    )
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "clock": clock,
+    "day": day,
+    "iso": iso,
+    "span": span,
+    "size": size,
+    "number": number,
+    "visible": visible,
+}

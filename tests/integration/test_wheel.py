@@ -1,0 +1,97 @@
+"""The built wheel alone, in an empty environment and an empty folder, serves the console."""
+
+import os
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.ports import free_port
+
+ROOT = Path(__file__).parents[2]
+START_SECONDS = 60
+
+pytestmark = pytest.mark.xdist_group("wheel")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [built] = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment that holds the wheel; its dependencies come from the one that runs the tests."""
+    home = tmp_path_factory.mktemp("environment")
+    venv.create(home, with_pip=False)
+    python = home / "bin" / "python"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--prefix", str(home), str(wheel)],
+        check=True,
+        capture_output=True,
+    )
+    [site] = (home / "lib").glob("python3*/site-packages")
+    [ours] = [Path(path) for path in sys.path if path.endswith("site-packages")][:1]
+    for entry in ours.iterdir():
+        if not entry.name.startswith(("incident_console", "_incident_console", "__editable__", "app")) and not (
+            entry.name.endswith(".pth")
+        ):
+            target = site / entry.name
+            if not target.exists():
+                target.symlink_to(entry)
+    return python
+
+
+@pytest.fixture(scope="module")
+def console(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("empty")
+    port = free_port()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("INCIDENT_CONSOLE_")}
+    process = subprocess.Popen(
+        [python, "-I", "-m", "app", "serve", "--port", str(port), "--data-dir", str(folder / "data")],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    yield f"http://127.0.0.1:{port}"
+    process.terminate()
+    process.wait(20)
+
+
+def _get(url: str) -> httpx.Response:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            return httpx.get(url, follow_redirects=True, timeout=5)
+        except httpx.TransportError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def test_a_page_and_the_htmx_file_are_served(console: str) -> None:
+    page = _get(f"{console}/")
+    script = _get(f"{console}/static/vendor/htmx-4.0.1.min.js")
+
+    assert page.status_code == 200
+    assert "incident console" in page.text.lower()
+    assert script.status_code == 200
+    assert script.content == (ROOT / "static/vendor/htmx-4.0.1.min.js").read_bytes()
+
+
+def test_the_code_comes_from_the_wheel_and_not_from_the_checkout(python: Path) -> None:
+    done = subprocess.run(
+        [python, "-I", "-c", "import app; print(app.__file__)"], capture_output=True, text=True, check=True, cwd="/"
+    )
+    assert not done.stdout.startswith(str(ROOT))

@@ -1,0 +1,55 @@
+"""What the documents say is held to what the code does."""
+
+import ast
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+
+from app.settings import PREFIX, Settings
+
+ROOT = Path(__file__).parents[2]
+VENDORED = {
+    "htmx-4.0.1.min.js": "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130",
+    "hx-sse-4.0.1.min.js": "18ef2761356ec1fe0bb6d92612315b37517a7c1e9856b661c5ae81fef239d103",
+}
+FORBIDDEN_WORDS = {"attachment", "blob", "postmortem", "staging", "helper", "helpers", "manager", "utils"}
+
+
+def test_every_setting_is_documented() -> None:
+    text = (ROOT / "docs/settings.md").read_text()
+    documented = set(re.findall(rf"`({PREFIX}[A-Z_]+)`", text))
+    assert documented == {PREFIX + name.upper() for name in Settings.model_fields}
+
+
+@pytest.mark.parametrize(("name", "sha256"), VENDORED.items(), ids=str)
+def test_a_vendored_file_is_the_one_we_chose(name: str, sha256: str) -> None:
+    assert hashlib.sha256((ROOT / "static/vendor" / name).read_bytes()).hexdigest() == sha256
+
+
+def test_every_decision_is_listed_and_every_listed_one_exists() -> None:
+    folder = ROOT / "docs/decisions"
+    listed = set(re.findall(r"\((\d{4}-[a-z-]+\.md)\)", (folder / "README.md").read_text()))
+    assert listed == {path.name for path in folder.glob("0*.md")}
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    missing = [
+        f"{document.relative_to(ROOT)} -> {link}"
+        for document in documents
+        for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", document.read_text())
+        if not (document.parent / link).exists()
+    ]
+    assert missing == []
+
+
+def test_identifiers_use_the_words_of_the_glossary() -> None:
+    words: dict[str, str] = {}
+    for module in (ROOT / "app").rglob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                for word in re.findall(r"[A-Z]?[a-z]+", node.name):
+                    words.setdefault(word.lower(), f"{module.name}:{node.lineno} {node.name}")
+    assert {word: where for word, where in words.items() if word in FORBIDDEN_WORDS} == {}
