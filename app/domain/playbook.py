@@ -131,6 +131,8 @@ class CollectBundle:
 
 Step = CollectBundle
 
+KINDS: dict[type, str] = {CollectBundle: "collect"}  # the verb that does each step
+
 INTRUSIVE: frozenset[type] = frozenset()  # steps that are never repeated without consent
 
 
@@ -141,3 +143,8 @@ def next_steps(event: Event) -> tuple[Step, ...]:
             return tuple(CollectBundle(target_id) for target_id in target_ids)
         case _:
             return ()
+
+
+def step_name(kind: str) -> str:
+    """The step that a verb does, as events name it: "CollectBundle" for "collect"."""
+    return next((step.__name__ for step, verb in KINDS.items() if verb == kind), kind)

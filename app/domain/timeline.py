@@ -22,6 +22,11 @@ class Link:
     def label(self) -> str:
         return f"{self.noun} {self.id}"
 
+    @property
+    def key(self) -> str:
+        """The name of the number in a URL: ``bundle_id``."""
+        return f"{self.noun}_id"
+
 
 def told(event: story.Event) -> str:
     """One sentence for the timeline and the report."""
