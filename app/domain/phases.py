@@ -21,7 +21,7 @@ QUICK_SECONDS = 2.0  # /v1/loads is asked a second time only if it was quicker t
 _HEALTH_CHECK_SECONDS = 20.0  # SGLANG_HEALTH_CHECK_TIMEOUT, its default
 _MAX_HEALTH_CHECK_SECONDS = 120.0
 # Verdicts that a probe would not change. "busy" means that tokens are seen to come out.
-_DECIDED = frozenset(("healthy", "busy", "wedged", "gone"))
+_DECIDED = frozenset(("healthy", "busy", "wedged", "gone", "false green"))
 _ONE_HANDLER: tuple[int, int, int] = (0, 5, 2)  # since then /health is /health_generate
 
 

@@ -7,6 +7,7 @@ so that a diff can say "changed" and nobody can say what it was.
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -18,6 +19,9 @@ from app.errors import Malformed
 Fingerprint = Callable[[str], str]
 
 _MAX_JSON_IN_STRING = 1 << 20
+_MAX_JSON_INSIDE_JSON = 2  # strings in strings; deeper ones are read as text, so no stack is spent
+_MAX_DEPTH_INSIDE_JSON = 32
+_MAX_PLACES = 1000  # that are told; all are masked
 _MIN_KNOWN_SECRET = 4  # a shorter one would be found in ordinary words
 
 
@@ -46,9 +50,9 @@ def redact_body(
         except Malformed:
             pass  # then it is a text like any other
         else:
-            return (orjson.dumps(value) if pointers else body), (*places, *pointers)
+            return (orjson.dumps(value) if pointers else body), (*places, *pointers)[:_MAX_PLACES]
     safe, lines = _redacted_lines(body, fingerprint)
-    return safe, (*places, *lines)
+    return safe, (*places, *lines)[:_MAX_PLACES]
 
 
 def redact_json(value: Json, *, fingerprint: Fingerprint) -> tuple[Json, tuple[str, ...]]:
@@ -57,8 +61,8 @@ def redact_json(value: Json, *, fingerprint: Fingerprint) -> tuple[Json, tuple[s
     Looks into strings that hold JSON, into argument lists and command lines as well; the
     pointer is then that of the string.
     """
-    pointers: list[str] = []
-    return _redacted(value, "", fingerprint, pointers), tuple(pointers)
+    redaction = _Redaction(fingerprint)
+    return redaction.of(value, ""), tuple(redaction.pointers)
 
 
 def redact_text(text: str, *, fingerprint: Fingerprint) -> tuple[str, tuple[str, ...]]:
@@ -93,82 +97,78 @@ def _without_known(
     return body, ("a credential of ours, echoed",) if found else ()
 
 
-def _redacted(value: Json, at: str, fingerprint: Fingerprint, pointers: list[str]) -> Json:
-    match value:
-        case dict():
-            return {
-                name: _redacted_member(name, child, f"{at}/{_escaped(name)}", fingerprint, pointers)
-                for name, child in value.items()
-            }
-        case list():
-            return _redacted_list(value, at, fingerprint, pointers)
-        case str():
-            return _redacted_string(value, at, fingerprint, pointers)
-    return value
+@dataclass(slots=True)
+class _Redaction:
+    """One walk through a value; what was masked is noted on the way."""
 
+    fingerprint: Fingerprint
+    inside: int = 0  # how many strings of JSON we are inside of
+    pointers: list[str] = field(default_factory=list)
 
-def _redacted_member(
-    name: str, value: Json, at: str, fingerprint: Fingerprint, pointers: list[str]
-) -> Json:
-    if is_secret_name(name):
-        return _masked(value, at, fingerprint, pointers)
-    return _redacted(value, at, fingerprint, pointers)
-
-
-def _redacted_list(
-    values: list[Json], at: str, fingerprint: Fingerprint, pointers: list[str]
-) -> list[Json]:
-    """A list, in which the word after ``--api-key`` is a secret: it may be an argument list."""
-    safe, flag = [], ""
-    for index, value in enumerate(values):
-        place = f"{at}/{index}"
-        if flag and isinstance(value, str) and not value.startswith("--"):
-            safe.append(_masked(value, place, fingerprint, pointers))
-        else:
-            safe.append(_redacted(value, place, fingerprint, pointers))
-        flag = value if _is_secret_flag(value) else ""
-    return safe
-
-
-def _redacted_string(text: str, at: str, fingerprint: Fingerprint, pointers: list[str]) -> str:
-    if text[:1] in ("{", "[") and len(text) <= _MAX_JSON_IN_STRING:
-        try:
-            inner: list[str] = []
-            value = _redacted(read_json(text.encode("utf-8")), at, fingerprint, inner)
-        except (Malformed, UnicodeEncodeError):
-            pass  # looks like JSON and is none
-        else:
-            pointers.extend([at] if inner else [])
-            return orjson.dumps(value).decode() if inner else text
-    safe, lines = redact_text(text, fingerprint=fingerprint)
-    pointers.extend([at] if lines else [])
-    return safe
-
-
-def _masked(value: Json, at: str, fingerprint: Fingerprint, pointers: list[str]) -> Json:
-    """Every string and number inside *value* as a mark; what is empty or marked stays."""
-    match value:
-        case dict():
-            return {
-                name: _masked(child, f"{at}/{_escaped(name)}", fingerprint, pointers)
-                for name, child in value.items()
-            }
-        case list():
-            return [
-                _masked(child, f"{at}/{index}", fingerprint, pointers)
-                for index, child in enumerate(value)
-            ]
-        case bool() | None:
-            return value
-    secret = str(value)
-    if not secret or is_marked(secret):
+    def of(self, value: Json, at: str) -> Json:
+        match value:
+            case dict():
+                return {name: self._member(name, child, at) for name, child in value.items()}
+            case list():
+                return self._list(value, at)
+            case str():
+                return self._string(value, at)
         return value
-    pointers.append(at)
-    return marked(secret, fingerprint)
 
+    def _member(self, name: str, value: Json, at: str) -> Json:
+        place = f"{at}/{_escaped(name)}"
+        return self._masked(value, place) if is_secret_name(name) else self.of(value, place)
 
-def _is_secret_flag(value: Json) -> bool:
-    return isinstance(value, str) and value.startswith("--") and is_secret_name(value)
+    def _list(self, values: list[Json], at: str) -> list[Json]:
+        """A list, in which the word after ``--api-key`` is a secret: it may be an argument list."""
+        safe, flag = [], False
+        for index, value in enumerate(values):
+            secret = flag and isinstance(value, str) and not value.startswith("--")
+            place = f"{at}/{index}"
+            safe.append(self._masked(value, place) if secret else self.of(value, place))
+            flag = isinstance(value, str) and value.startswith("--") and is_secret_name(value)
+        return safe
+
+    def _string(self, text: str, at: str) -> str:
+        found = self._json_in(text)
+        if found is None:
+            safe, places = redact_text(text, fingerprint=self.fingerprint)
+        else:
+            safe, places = found
+        self.pointers += [at] if places else []
+        return safe
+
+    def _json_in(self, text: str) -> tuple[str, tuple[str, ...]] | None:
+        """The JSON that *text* holds, redacted; None where it holds none."""
+        if text[:1] not in ("{", "[") or len(text) > _MAX_JSON_IN_STRING:
+            return None
+        if self.inside >= _MAX_JSON_INSIDE_JSON:
+            return None
+        try:
+            value = read_json(text.encode(), max_depth=_MAX_DEPTH_INSIDE_JSON)
+        except (Malformed, UnicodeEncodeError):
+            return None
+        inner = _Redaction(self.fingerprint, self.inside + 1)
+        safe = inner.of(value, "")
+        return (orjson.dumps(safe).decode() if inner.pointers else text), tuple(inner.pointers)
+
+    def _masked(self, value: Json, at: str) -> Json:
+        """Every string and number inside *value* as a mark; what is empty or marked stays."""
+        match value:
+            case dict():
+                return {
+                    name: self._masked(child, f"{at}/{_escaped(name)}")
+                    for name, child in value.items()
+                }
+            case list():
+                return [self._masked(child, f"{at}/{index}") for index, child in enumerate(value)]
+            case bool() | None:
+                return value
+        secret = str(value)
+        if not secret or is_marked(secret):
+            return value
+        self.pointers.append(at)
+        return marked(secret, self.fingerprint)
 
 
 def _escaped(name: str) -> str:

@@ -28,7 +28,8 @@ FIELDS = {
 BY_HAND = "by-hand"
 NOT_CHECKED = "not checked"  # how a diagnosis begins the result of a check that could not run
 NOT_DECIDED = "Not decided. The evidence so far does not say which class it is."
-NO_RISK_TOLD = "Not known. No evidence so far says what waiting or acting would cost."
+NOT_KNOWN = "Not known"  # how a diagnosis begins a risk that nothing in hand tells
+NO_RISK_TOLD = f"{NOT_KNOWN}. No evidence so far says what waiting or acting would cost."
 
 
 def entry(key: str, **given: Any) -> Entry:  # noqa: ANN401  (plain JSON)
@@ -141,9 +142,8 @@ def _steps(_subject: Subject, diagnosis: Diagnosis) -> list[Entry]:
 
 
 def _risk(_subject: Subject, diagnosis: Diagnosis) -> list[Entry]:
-    told = diagnosis.get("production_risk")
-    says = str(told or NO_RISK_TOLD)
-    status = Status.SUPPORTED if told else Status.UNKNOWN
+    says = str(diagnosis.get("production_risk") or NO_RISK_TOLD)
+    status = Status.UNKNOWN if says.startswith(NOT_KNOWN) else Status.SUPPORTED
     return [entry(key_of("production-risk", says), says=says, status=status)]
 
 

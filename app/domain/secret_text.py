@@ -39,13 +39,13 @@ _AUTHORIZATION = re.compile(
     r"(?i)(\bauthorization\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?(?:bearer|basic|token|digest)\s{1,3})"
     r"([^\s\"'\\,;]+)"
 )
-_BEARER = re.compile(r"(?i)(\bbearer\s{1,3})((?=[^\s\"']{0,200}\d)[A-Za-z0-9._~+/=-]{6,})")
+_BEARER = re.compile(r"(?i)(\bbearer\s{1,3})((?=[^\s\"'\d]{0,200}+\d)[A-Za-z0-9._~+/=-]{6,})")
 _USERINFO = re.compile(r"(://)([^\s/?#'\"<>@]{1,256}(?:@[^\s/?#'\"<>@]{1,256}){0,4})(?=@)")
 _QUERY = re.compile(r"([?&])([\w.-]{1,64})=([^&\s\"'#<>\\]+)")
 _KNOWN_MAKE = re.compile(
     r"(?<![A-Za-z0-9])(?:"
-    r"hf_(?=[A-Za-z]{0,60}\d)[A-Za-z0-9]{8,}|hf_[A-Za-z]{30,}"
-    r"|sk-(?=[\w-]{0,60}\d)[\w-]{8,}"
+    r"hf_(?=[A-Za-z]{0,60}+\d)[A-Za-z0-9]{8,}|hf_[A-Za-z]{30,}"
+    r"|sk-(?=[A-Za-z_-]{0,60}+\d)[\w-]{8,}"
     r"|A(?:KI|SI)A[0-9A-Z]{12,}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{10,}"
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"

@@ -87,7 +87,11 @@ def shared_copy(
         "fields": {
             name: [_entry(one, told) for one in document["fields"][name]] for name in FIELDS
         },
-        "timeline": [{"at": rfc3339(when), "says": told_outside(event)} for when, event in moments],
+        "timeline": [
+            {"at": rfc3339(when), "says": says}
+            for when, event in moments
+            if (says := told_outside(event))
+        ],
     }
 
 
@@ -101,9 +105,14 @@ def _scrubbed(words: PlainWords) -> Told:
     return told
 
 
-def told_outside(event: story.Event) -> str:
-    """One sentence of fixed words and figures; what people and targets said stays inside."""
+def told_outside(event: story.Event) -> str | None:
+    """One sentence of fixed words and figures; what people and targets said stays inside.
+
+    None for what is about sharing itself.
+    """
     match event:
+        case story.ReportShared() | story.ShareRevoked():
+            return None
         case story.IncidentOpened():
             return "The incident was opened."
         case story.StateChanged(after=after) if after in STATES:
@@ -127,8 +136,6 @@ _OUTSIDE = {
     "StepFailed": "A step failed.",
     "StepCancelled": "A step was cancelled.",
     "ArtifactPurged": "The bytes of a file were purged.",
-    "ReportShared": "The report was shared.",
-    "ShareRevoked": "A share was revoked.",
 }
 
 

@@ -1,0 +1,5 @@
+"""``python -m app`` is ``incident-console``."""
+
+from app.cli import main
+
+main()

@@ -1,0 +1,31 @@
+"""The command ``incident-console``: a table of groups, each imported only when it is called."""
+
+import sys
+
+from app.cli.loader import Group
+from app.errors import ConsoleError
+
+COMMANDS = {
+    "serve": ("app.cli.serve", "Run the console, its worker and the local agent in one process."),
+    "worker": ("app.cli.worker", "Run one more worker, on PostgreSQL."),
+    "bundle": ("app.cli.bundle", "Collect, summarise and compare read-only bundles of a server."),
+    "migrate": ("app.cli.migrate", "Bring the database to the present schema."),
+    "user": ("app.cli.users", "Create, change and disable users."),
+    "token": ("app.cli.tokens", "Create, list and revoke API tokens."),
+}
+
+
+def main() -> None:
+    """Run the command line; exit status 0 done, 1 failed with the reason on stderr, 2 usage."""
+    root = Group(
+        "incident-console",
+        "Turns a production incident of an SGLang server into a replayable debugging path.",
+        COMMANDS,
+    )
+    try:
+        root.main(prog_name="incident-console")
+    except ConsoleError as error:
+        sys.stderr.write(f"{error.detail}\n")
+        if error.command:
+            sys.stderr.write(f"  {error.command}\n")
+        sys.exit(1)
