@@ -60,7 +60,7 @@ def changed(
             return _written(edits, change, by=by, at=at)
         case Strike():
             return _struck(edits, change, fields, by=by, at=at)
-        case ChooseClass():
+        case _:
             return _chosen(edits, change, by=by, at=at)
 
 
@@ -74,6 +74,12 @@ def field_of(change: Change, fields: Mapping[str, Sequence[Entry]]) -> str:
         if any(one["key"] == change.key for one in field):
             return name
     raise NotFound(f"The report says nothing under the key {change.key}.")
+
+
+def artifacts_of(change: Change) -> set[str]:
+    """The bundles, files and jobs that *change* names as evidence: ``bundle 219``."""
+    named = change.evidence if isinstance(change, Write) else ()
+    return {place(one)["artifact"].partition("/")[0] for one in named}
 
 
 def place(text: str) -> dict[str, Any]:
