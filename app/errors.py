@@ -5,9 +5,11 @@
   x Unauthenticated     nobody is signed in, or the token is unknown
   x Forbidden           signed in, but the role does not allow it
   x Conflict            the request makes sense, but not in the present state
+    + Damaged           stored bytes no longer match their hash; they are never served
   x Rejected            input that we refuse as it stands
     + TooLarge          more bytes than the limit allows
     + Malformed         not the format it should be; the message says where
+    + UnknownHost       the request names a host that is not this console's
   x Throttled           too many tries; the message says when to come back
   x NoSpace             writing would leave less free space than the operator wants
   x Unreachable         a target or an agent did not answer
@@ -69,6 +71,12 @@ class Conflict(ConsoleError):
     code = "conflict"
 
 
+class Damaged(Conflict):
+    """Stored bytes no longer match their hash; they are never served."""
+
+    code = "damaged"
+
+
 class Rejected(ConsoleError):
     """Input that is refused as it stands."""
 
@@ -85,6 +93,12 @@ class Malformed(Rejected):
     """Not the format it should be; the message says where it stops making sense."""
 
     code = "malformed"
+
+
+class UnknownHost(Rejected):
+    """The request names a host that is not this console's: a wrong setting, or an attack."""
+
+    code = "unknown-host"
 
 
 class Throttled(ConsoleError):

@@ -24,10 +24,17 @@ def open_database(url: str) -> Engine:
     if parsed.drivername == "postgresql":
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(parsed, pool_size=20, max_overflow=20, pool_pre_ping=True)
+        return create_engine(
+            parsed, pool_size=20, max_overflow=20, pool_pre_ping=True, hide_parameters=True
+        )
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(parsed, pool_size=40, connect_args={"check_same_thread": False})
+    engine = create_engine(
+        parsed,
+        pool_size=40,
+        connect_args={"check_same_thread": False},
+        hide_parameters=True,  # an error in the log must not tell a hash or a sealed token
+    )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

@@ -174,7 +174,7 @@ class Incident(SQLModel, table=True):
     artifact_count: int = 0
 
     __table_args__ = (
-        Index("ix_incident_list", "rank", "changed_at", "id"),
+        Index("ix_incident_list", "rank", "state", "assignee", "id"),
         Index("ix_incident_state_changed", "state", "changed_at", "id"),
     )
 
@@ -228,6 +228,7 @@ class Job(SQLModel, table=True):
     acted_at: datetime | None = None  # an intrusive step writes this before it acts
     finished_at: datetime | None = None
     cancel_requested_at: datetime | None = None
+    cancel_requested_by: str | None = None
     attempts: int = 0
     worker: str | None = None
     done: int = 0  # of `total` units
@@ -289,7 +290,8 @@ class CaptureRow(SQLModel, table=True):
     started_at: datetime | None = None
     seconds: float | None = None
     size_bytes: int = 0
-    sha256: str | None = None  # of the body in the object store; None when it is empty
+    # Of the body in the object store; None when it is empty.
+    sha256: str | None = Field(default=None, index=True)
     headers: dict[str, Any] = _json()
     detail: str = ""
     redacted: list[str] = _json()

@@ -6,13 +6,16 @@ from datetime import datetime
 from typing import get_args
 
 from pydantic import TypeAdapter
-from sqlmodel import Session, col, select
+from sqlalchemy import ColumnElement, and_, or_
+from sqlmodel import Session, col, func, select
 
 from app.domain import timeline as words
 from app.domain.playbook import Event
 from app.errors import NotFound
 from app.store.audit import Actor
 from app.store.tables import Incident, TimelineEvent
+
+MOST_PINS = 20  # shown; a timeline where more is pinned has nothing in sight
 
 _READERS: dict[str, TypeAdapter[Event]] = {
     kind.__name__: TypeAdapter(kind) for kind in get_args(Event)
@@ -41,7 +44,7 @@ class Moment:
         return words.link(self.event)
 
 
-def record(  # noqa: PLR0913
+def record(
     session: Session,
     event: Event,
     *,
@@ -90,22 +93,54 @@ def timeline(
     after: int | None = None,
     before: int | None = None,
 ) -> Sequence[Moment]:
-    """Moments of an incident, latest first; only rows newer than *after* or older than *before*."""
+    """Moments of an incident, latest first.
+
+    *after* is the event recorded last that is known already; *before* is the earliest event
+    shown so far, which may have been told late. Raises NotFound for an unknown *before*.
+    """
     query = select(TimelineEvent).where(TimelineEvent.incident_id == incident_id)
     if after is not None:
         query = query.where(col(TimelineEvent.id) > after)
     if before is not None:
-        query = query.where(col(TimelineEvent.id) < before)
+        query = query.where(_earlier(_event(session, incident_id, before)))
     newest = query.order_by(col(TimelineEvent.occurred_at).desc(), col(TimelineEvent.id).desc())
     return [moment(row) for row in session.exec(newest.limit(limit))]
+
+
+def pins(session: Session, incident_id: int) -> Sequence[Moment]:
+    """The moments to keep in sight, latest first."""
+    query = select(TimelineEvent).where(
+        TimelineEvent.incident_id == incident_id, col(TimelineEvent.pinned_at).is_not(None)
+    )
+    newest = query.order_by(col(TimelineEvent.occurred_at).desc(), col(TimelineEvent.id).desc())
+    return [moment(row) for row in session.exec(newest.limit(MOST_PINS))]
+
+
+def newest_id(session: Session, incident_id: int) -> int:
+    """The number of the event that was recorded last; 0 without any."""
+    query = select(func.max(TimelineEvent.id)).where(TimelineEvent.incident_id == incident_id)
+    return session.exec(query).one() or 0
 
 
 def pin(
     session: Session, incident_id: int, event_id: int, *, pinned: bool, actor: Actor, at: datetime
 ) -> Moment:
     """Mark an event as one to keep in sight, or take the mark away; raises NotFound."""
+    row = _event(session, incident_id, event_id)
+    row.pinned_at, row.pinned_by = (at, actor.name) if pinned else (None, None)
+    return moment(row)
+
+
+def _event(session: Session, incident_id: int, event_id: int) -> TimelineEvent:
     row = session.get(TimelineEvent, event_id)
     if row is None or row.incident_id != incident_id:
         raise NotFound(f"Incident {incident_id} has no event {event_id}.")
-    row.pinned_at, row.pinned_by = (at, actor.name) if pinned else (None, None)
-    return moment(row)
+    return row
+
+
+def _earlier(row: TimelineEvent) -> ColumnElement[bool]:
+    occurred = col(TimelineEvent.occurred_at)
+    return or_(
+        occurred < row.occurred_at,
+        and_(occurred == row.occurred_at, col(TimelineEvent.id) < row.id),
+    )
