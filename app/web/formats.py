@@ -62,6 +62,8 @@ def number(value: float | None, digits: int = 3) -> str:
 
 def visible(text: str) -> str:
     """Control characters shown as escapes, so that hostile text cannot move a terminal or a page."""
+    if text.isprintable():
+        return text
     return "".join(
         char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
     )

@@ -8,7 +8,7 @@ from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app import files
-from app.web import formats
+from app.web import formats, links
 from app.web.views import View
 
 
@@ -23,6 +23,7 @@ def template_environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(formats.FILTERS)
+    environment.globals.update(url_for=links.url_for, asset=links.asset)
     return environment
 
 

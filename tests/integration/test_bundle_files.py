@@ -8,11 +8,11 @@ from pathlib import Path
 
 import orjson
 import pytest
+
 from app.clients.bundle_files import read, read_archive, write_archive, write_folder
 from app.domain.capture import Bundle, Capture, Outcome
 from app.domain.redaction import keyed_fingerprint
 from app.errors import Conflict, ConsoleError, Malformed, NotFound, TooLarge
-
 from tests.integration.shared_tools import needs
 
 FINGERPRINT = keyed_fingerprint(b"a key of this test")

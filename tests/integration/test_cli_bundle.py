@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+
 from app.cli import COMMANDS
 from app.cli.summary_text import printable, summary_text
-
 from tests.integration.scripted_target import ScriptedTarget, answers, hangs, scripted_target
 from tests.integration.shared_tools import capture_server
 

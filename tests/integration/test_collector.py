@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import orjson
 import pytest
+
 from app.clients.collector import Collection, collect
 from app.clients.target import TargetAddress, TargetClient
 from app.domain.capture import Bundle, Capture, Outcome
@@ -14,7 +15,6 @@ from app.domain.ingress import ingress
 from app.domain.phases import Ask, Phase, Plan
 from app.domain.redaction import keyed_fingerprint
 from app.errors import Rejected
-
 from tests.integration.scripted_target import (
     Behaviour,
     answers,

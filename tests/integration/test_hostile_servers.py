@@ -6,12 +6,12 @@ import zlib
 
 import orjson
 import pytest
+
 from app.clients.collector import collect
 from app.clients.target import TargetAddress, TargetClient
 from app.domain.capture import Bundle, Outcome
 from app.domain.phases import Plan
 from app.domain.redaction import keyed_fingerprint
-
 from tests.integration.scripted_target import answers, scripted_target
 from tests.integration.shared_tools import needs, tool
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from app.store.tables import CaptureRow
 from app.web.views.answers import answer_rows, counted
 from app.web.views.bundle_told import LoadTold, SignalsTold, VerdictTold, WindowTold
@@ -209,3 +210,13 @@ def test_texts_of_a_target_keep_neither_controls_nor_their_length() -> None:
 
     assert row.says.startswith("\\x1b[31m")
     assert len(row.says) < 1000
+
+
+def test_ranks_that_moved_are_folded_and_the_one_that_did_not_stands_out() -> None:
+    still = move("decode_passes_total", dp_rank=1, difference=0.0)
+    moves = [move("a"), move("decode_passes_total", dp_rank=0), still]
+
+    window = WindowTold.of(summary_of(rank(0), rank(1), between_scrapes=moves), {})
+
+    assert [row.name for row in window.moves] == ['decode_passes_total{dp_rank="1"}', "a"]
+    assert [row.name for row in window.crowd] == ['decode_passes_total{dp_rank="0"}']

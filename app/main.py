@@ -1,0 +1,121 @@
+"""The web application: what it is made of, in the order in which a request meets it."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+
+from app.settings import Settings
+from app.store.stores import Stores
+from app.web import (
+    accounts,
+    artifacts,
+    audit,
+    bundles,
+    failures,
+    health,
+    incidents,
+    jobs,
+    login,
+    reports,
+    shares,
+    targets,
+)
+from app.web.access import Access
+from app.web.api import accounts as accounts_api
+from app.web.api import artifacts as artifacts_api
+from app.web.api import bundles as bundles_api
+from app.web.api import incidents as incidents_api
+from app.web.api import jobs as jobs_api
+from app.web.api import reports as reports_api
+from app.web.api import targets as targets_api
+from app.web.assets import Assets
+from app.web.bodies import BodyLimit
+from app.web.failures import LastResort
+from app.web.headers import SecurityHeaders
+from app.web.logs import RequestLog
+from app.web.metrics import Metrics
+from app.web.origin import OriginCheck
+
+Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+PAGES = (
+    login,
+    incidents,
+    targets,
+    bundles,
+    jobs,
+    artifacts,
+    reports,
+    shares,
+    accounts,
+    audit,
+    health,
+)
+API = (
+    incidents_api,
+    targets_api,
+    bundles_api,
+    jobs_api,
+    artifacts_api,
+    reports_api,
+    accounts_api,
+)
+
+
+class Work(Protocol):
+    """What does jobs beside the pages: ``app.jobs.engine.Engine``."""
+
+    def stop(self) -> None:
+        """Put back what is in hand."""
+
+
+StartWork = Callable[[Stores], Work]
+
+
+def create_app(settings: Settings, *, start_work: StartWork | None = None) -> FastAPI:
+    """The console for *settings*, whose database is migrated; without *start_work* no job is done.
+
+    OpenAPI tells the routes under /api only: pages are for people.
+    """
+    metrics = Metrics()
+    app = FastAPI(
+        title="Incident console",
+        summary="Turns a production incident of an SGLang server into a replayable path.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+        lifespan=_lifespan(settings, start_work),
+        middleware=[
+            Middleware(RequestLog, metrics=metrics),
+            Middleware(SecurityHeaders),
+            Middleware(LastResort),
+            Middleware(OriginCheck, settings=settings),
+            Middleware(BodyLimit),
+            Middleware(Access),
+        ],
+    )
+    app.state.metrics = metrics
+    failures.register(app)
+    app.mount("/static", Assets(), name="static")
+    for module in (*PAGES, *API):
+        app.include_router(module.router)
+    return app
+
+
+def _lifespan(settings: Settings, start_work: StartWork | None) -> Lifespan:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.stores = stores = Stores.open(settings)
+        # In a thread, as the engine keeps away from running event loops.
+        work = await run_in_threadpool(start_work, stores) if start_work else None
+        try:
+            yield
+        finally:
+            if work:
+                await run_in_threadpool(work.stop)
+            stores.close()
+
+    return lifespan

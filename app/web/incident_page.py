@@ -1,0 +1,111 @@
+"""What an incident's page shows, gathered from the stores: its newest evidence speaks for it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlmodel import Session
+
+from app.domain.urgency import VERDICT, Judgement, Summary, finding
+from app.store.bundles import healthy_before
+from app.store.evidence import artifacts_of
+from app.store.incidents import jobs_at_work, judgement, recent_bundles, targets_of
+from app.store.tables import BundleRow, Incident, Job, Target
+from app.store.targets import topology_told
+from app.web.views import Shell
+from app.web.views.incident_list import health_told, level_of
+from app.web.views.incidents import IncidentPage, LastBundle, Said, StepTold, VerdictTold
+from app.web.views.jobs import JobTold
+from app.web.views.signals import chips
+from app.web.views.timeline import Story
+from app.web.vitals import vitals
+
+MOST_STEPS = 3
+NOTHING_ASKED = "Nothing was asked of a target yet: its health is not known."
+_PANELS = {"bad": "bad", "unknown": "unknown"}
+
+
+def incident_page(session: Session, shell: Shell, story: Story) -> IncidentPage:
+    """The page of an incident; *story* is the part of its timeline that was asked for."""
+    incident = story.incident
+    assert incident.id is not None
+    targets = targets_of(session, incident.id)
+    bundles = recent_bundles(session, incident.id)
+    judged = judgement(bundles)
+    bundle = next((one for one in bundles if one.summary is judged.about), None)
+    jobs = [_told(job, targets, shell.now) for job in jobs_at_work(session, incident.id)]
+    return IncidentPage(
+        shell=shell,
+        incident=incident,
+        finding=_finding(incident, judged, bundle, targets),
+        level=level_of(incident),
+        health=health_told(incident),
+        setup=_setup(judged.about or {}),
+        verdict=_verdict(incident, judged, bundle),
+        vitals=vitals(judged.about),
+        steps=[StepTold(**one) for one in judged.next_steps[:MOST_STEPS]],
+        bundle=_last(session, bundle) if bundle else None,
+        targets=[target for target in targets if target.deleted_at is None],
+        job=jobs[0] if jobs else None,
+        more_jobs=jobs[1:],
+        following="events",
+        may_act=shell.may_act,
+        names_tab=False,
+        story=story,
+        now=shell.now,
+        artifacts=artifacts_of(session, incident.id),
+    )
+
+
+def _finding(
+    incident: Incident, judged: Judgement, bundle: BundleRow | None, targets: Sequence[Target]
+) -> str:
+    if bundle is None or judged.about is None:
+        return incident.title
+    return finding(judged.about, _name(bundle, targets), judged.verdict)
+
+
+def _name(bundle: BundleRow, targets: Sequence[Target]) -> str:
+    return next((one.name for one in targets if one.id == bundle.target_id), bundle.base_url)
+
+
+def _told(job: Job, targets: Sequence[Target], now: datetime) -> JobTold:
+    name = next((one.name for one in targets if one.id == job.target_id), None)
+    return JobTold.of(job, target=name, bundle_id=None, now=now)
+
+
+def _setup(summary: Summary) -> str:
+    model, version = summary.get("model") or {}, summary.get("version")
+    told = (
+        model.get("served_model_name") or model.get("model_path"),
+        topology_told(summary.get("topology")),
+        f"sglang {version}" if version else None,
+    )
+    return " · ".join(str(part) for part in told if part)
+
+
+def _verdict(incident: Incident, judged: Judgement, bundle: BundleRow | None) -> VerdictTold:
+    if bundle is None or judged.about is None:
+        return VerdictTold(level="unknown", mark="unknown", line=NOTHING_ASKED, strongest=None)
+    mark, claim = level_of(incident), judged.strongest
+    if claim and claim["id"] == VERDICT:  # the line says it already
+        claim = None
+    says = (judged.about.get("health") or {}).get("says")
+    return VerdictTold(
+        level=_PANELS.get(mark, ""),
+        mark=mark,
+        line=str(says or f"The verdict is {judged.verdict}."),
+        strongest=Said(claim["says"], claim["status"], chips(claim)) if claim else None,
+    )
+
+
+def _last(session: Session, bundle: BundleRow) -> LastBundle:
+    assert bundle.id is not None
+    healthy = healthy_before(session, bundle)
+    spent = bundle.finished_at - bundle.collected_at if bundle.finished_at else None
+    return LastBundle(
+        id=bundle.id,
+        at=bundle.collected_at,
+        seconds=spent.total_seconds() if spent else None,
+        healthy_id=healthy.id if healthy else None,
+        healthy_at=healthy.collected_at if healthy else None,
+    )

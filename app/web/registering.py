@@ -1,0 +1,50 @@
+"""An admin at the list of targets: who, in which transaction, when."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Depends
+from sqlmodel import Session
+
+from app.store.audit import Actor
+from app.store.tables import Target
+from app.store.targets import (
+    Changes,
+    NewTarget,
+    change_target,
+    delete_target,
+    get_target,
+    register_target,
+)
+from app.store.vault import Vault
+from app.web.dependencies import Admin, AppStores, Now, Writing
+
+
+@dataclass(frozen=True, slots=True)
+class Registering:
+    """What an admin may do with targets; committed when the endpoint is done."""
+
+    session: Session
+    vault: Vault
+    actor: Actor
+    at: datetime
+
+    def register(self, new: NewTarget) -> Target:
+        return register_target(self.session, new, vault=self.vault, actor=self.actor, at=self.at)
+
+    def change(self, target_id: int, changes: Changes) -> Target:
+        target = get_target(self.session, target_id)
+        change_target(self.session, target, changes, vault=self.vault, actor=self.actor, at=self.at)
+        return target
+
+    def delete(self, target_id: int) -> None:
+        target = get_target(self.session, target_id)
+        delete_target(self.session, target, actor=self.actor, at=self.at)
+
+
+def _registering(session: Writing, stores: AppStores, actor: Admin, now: Now) -> Registering:
+    return Registering(session, stores.vault, actor, now)
+
+
+AtTargets = Annotated[Registering, Depends(_registering)]

@@ -1,0 +1,88 @@
+"""What the pages of one incident are given, each figure already in the words of the page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar
+
+from app.store.tables import Artifact, Incident, Target
+from app.web.views.base import Page
+from app.web.views.jobs import Following, JobTold
+from app.web.views.signals import Chip
+from app.web.views.timeline import Story
+from app.web.vitals import Vital
+
+
+@dataclass(frozen=True)
+class Said:
+    """A claim as it is shown: the sentence, what is behind it, and where that can be seen."""
+
+    says: str
+    status: str
+    chips: Sequence[Chip]
+
+
+@dataclass(frozen=True)
+class VerdictTold:
+    """The verdict panel. *level* is bad, unknown, or empty for ink on paper."""
+
+    level: str
+    mark: str
+    line: str
+    strongest: Said | None
+
+
+@dataclass(frozen=True)
+class StepTold:
+    text: str
+    why: str
+    risk: str
+
+
+@dataclass(frozen=True)
+class LastBundle:
+    """The newest whole bundle here, and the healthy one that it is compared with, if any."""
+
+    id: int
+    at: datetime
+    seconds: float | None
+    healthy_id: int | None
+    healthy_at: datetime | None
+
+
+@dataclass(frozen=True)
+class IncidentPage(Page):
+    template: ClassVar[str] = "incidents/page.html"
+    incident: Incident
+    finding: str
+    level: str
+    health: str
+    setup: str  # model, topology and version, as far as they are known
+    verdict: VerdictTold
+    vitals: Sequence[Vital]
+    steps: Sequence[StepTold]
+    bundle: LastBundle | None
+    targets: Sequence[Target]
+    job: JobTold | None  # the newest one at work; the include shows it
+    more_jobs: Sequence[JobTold]
+    following: Following
+    may_act: bool
+    names_tab: bool
+    story: Story
+    now: datetime
+    artifacts: Sequence[Artifact]
+
+
+@dataclass(frozen=True)
+class NewIncidentPage(Page):
+    template: ClassVar[str] = "incidents/new.html"
+    targets: Sequence[Target]
+    chosen: Sequence[int]
+
+
+@dataclass(frozen=True)
+class EditIncidentPage(Page):
+    template: ClassVar[str] = "incidents/edit.html"
+    incident: Incident
+    severities: Sequence[str]
+    problem_classes: Sequence[str]

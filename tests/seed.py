@@ -1,0 +1,171 @@
+"""A console full of incidents, for looking at its pages: python -m tests.seed DATA_DIR."""
+
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from app.domain.capture import Capture, Outcome
+from app.domain.playbook import NoteAdded, StepRequested
+from app.settings import Settings
+from app.store import accounts, migrations, passwords, timeline
+from app.store.audit import CLI, CONSOLE
+from app.store.database import writing
+from app.store.incidents import Changes, change_incident, get_incident
+from app.store.stores import Stores
+from app.store.tables import Incident
+from tests import make
+from tests.bundles import answered, histogram, loads, metrics, rank, serving, silent
+
+Maker = Callable[[], list[Capture]]
+BIG = {"model_path": "/models/Qwen3-235B-A22B", "tp_size": 8, "served_model_name": "qwen3-235b"}
+
+
+def healthy() -> list[Capture]:
+    """It works, and tokens come out between the two scrapes."""
+    busy = rank(num_running_reqs=3, gen_throughput=300.0)
+    return [
+        *serving(busy, info=BIG),
+        answered("metrics_1", metrics(generation_tokens_total=1000, num_running_reqs=3), at=0.2),
+        answered("metrics_2", metrics(generation_tokens_total=4100, num_running_reqs=3), at=10.2),
+    ]
+
+
+def slow() -> list[Capture]:
+    """First tokens come late although nothing waits."""
+    busy = rank(num_running_reqs=12, gen_throughput=900.0)
+    first = histogram("time_to_first_token_seconds", 100, 90, le_1=90, le_5=100, le_20=100)
+    later = histogram("time_to_first_token_seconds", 200, 1400, le_1=92, le_5=110, le_20=200)
+    queue = histogram("queue_time_seconds", 100, 1, le_0_1=100, le_1=100)
+    queued = histogram("queue_time_seconds", 200, 2, le_0_1=200, le_1=200)
+    return [
+        *serving(busy, info=BIG),
+        answered("metrics_1", metrics(generation_tokens_total=5000) + first + queue, at=0.2),
+        answered("metrics_2", metrics(generation_tokens_total=14000) + later + queued, at=10.2),
+    ]
+
+
+def stuck() -> list[Capture]:
+    """Work is inside, the snapshot is fifteen minutes old, and /ready is green."""
+    frozen = rank(num_running_reqs=31, num_waiting_reqs=2, age=900.0, token_usage=0.61)
+    still = metrics(generation_tokens_total=88_102_441, num_running_reqs=31, num_queue_reqs=2)
+    return [
+        answered("ready", b"OK", seconds=0.003),
+        answered("model_info", {"model_path": "/models/Qwen3-235B-A22B"}),
+        silent("server_info", at=1.0),
+        answered("loads_all_1", loads(frozen), at=2.0),
+        answered("metrics_1", still, at=0.2),
+        answered("metrics_2", still, at=10.2),
+        answered("health_generate", b"", status=503, at=11.0, seconds=20.0),
+    ]
+
+
+def gone() -> list[Capture]:
+    """Nothing listens."""
+    names = ("ready", "model_info", "metrics_1", "server_info", "loads_all_1")
+    return [silent(name, Outcome.REFUSED, seconds=0.001) for name in names]
+
+
+def quiet() -> list[Capture]:
+    """The server does not answer for its scheduler, and nothing else tells."""
+    return [
+        answered("ready", b"OK"),
+        answered("model_info", {"model_path": "/models/r1"}),
+        silent("server_info", at=1.0),
+        silent("loads_all_1", at=6.0, seconds=3.0),
+    ]
+
+
+def fill(stores: Stores, now: datetime) -> None:
+    """Incidents in every state, each with the evidence that put it there."""
+    names = ("decode-a", "rollout-3", "prefill-b", "chat-eu-2", "gateway-b", "agent-pool", "eval-1")
+    targets = {
+        name: make.target(stores, name, created_at=now - timedelta(days=9)) for name in names
+    }
+
+    def ago(minutes: float) -> datetime:
+        return now - timedelta(minutes=minutes)
+
+    def opened(title: str, name: str, minutes: float, severity: str | None = None) -> Incident:
+        return make.incident(
+            stores,
+            title,
+            targets[name],
+            at=ago(minutes),
+            severity=severity,
+            started_at=ago(minutes + 2),
+        )
+
+    old = opened("Slow first tokens after the weekend", "decode-a", 2000, "sev3")
+    make.bundle(stores, old, targets["decode-a"], healthy(), at=ago(1990))
+    _change(stores, old, ago(1900), state="resolved", assignee="lin")
+    hang = opened("decode-a answers but generates nothing", "decode-a", 15, "sev1")
+    make.bundle(stores, hang, targets["decode-a"], stuck(), at=ago(5))
+    _tell(stores, hang, ago(15), ago(4))
+    _change(stores, hang, ago(10), state="acknowledged", assignee="mira")
+    down = opened("rollout-3 refuses connections", "rollout-3", 38, "sev1")
+    make.bundle(stores, down, targets["rollout-3"], gone(), at=ago(30))
+    late = opened("TTFT is up", "prefill-b", 72, "sev2")
+    make.bundle(stores, late, targets["prefill-b"], slow(), at=ago(60))
+    _change(stores, late, ago(60), state="acknowledged", assignee="jonas")
+    silence = opened("Users see time-outs", "chat-eu-2", 2, "sev2")
+    make.bundle(stores, silence, targets["chat-eu-2"], quiet(), at=ago(1))
+    opened("Router says 6 targets are down", "gateway-b", 3)
+    fine = opened("KV use climbs", "agent-pool", 300, "sev3")
+    make.bundle(stores, fine, targets["agent-pool"], healthy(), at=ago(290))
+    _change(stores, fine, ago(280), state="mitigated", assignee="mira", tags=["kv", "sessions"])
+    wrong = opened("Greedy text differs since weights 0413", "eval-1", 660, "sev3")
+    _change(stores, wrong, ago(600), state="acknowledged", problem_class="wrong output")
+
+
+def _change(stores: Stores, incident: Incident, at: datetime, **changes: object) -> None:
+    assert incident.id is not None
+    with writing(stores.engine) as session:
+        wanted = Changes(**changes)  # type: ignore[typeddict-item]
+        change_incident(session, get_incident(session, incident.id), wanted, actor=make.MIRA, at=at)
+
+
+def _tell(stores: Stores, incident: Incident, since: datetime, until: datetime) -> None:
+    """Notes of people and a run of system events, one of them pinned."""
+    assert incident.id is not None
+    notes = (
+        "Router drained decode-a; traffic moved to decode-b and -c. TTFT there 1.1 s p99, holding.",
+        "The watchdog of the server holds py-spy on TP7, pid 43010. It will let go in a minute.",
+        "deploy-417: sglang 0.5.21 → 0.5.23, overlap schedule on.",
+    )
+    with writing(stores.engine) as session:
+        for number, text in enumerate(notes):
+            at = since + (until - since) * (number + 1) / 4
+            row = timeline.record(
+                session, NoteAdded(text), incident_id=incident.id, actor=make.MIRA, at=at
+            )
+        assert row.id is not None
+        timeline.pin(session, incident.id, row.id, pinned=True, actor=make.MIRA, at=until)
+        for number in range(6):
+            timeline.record(
+                session,
+                StepRequested("CollectBundle", 1, "decode-a"),
+                incident_id=incident.id,
+                actor=CONSOLE,
+                at=since + timedelta(seconds=40 * number),
+            )
+
+
+def main(data_dir: Path) -> None:
+    """Migrate, make the user mira, and fill the console in *data_dir*."""
+    stores = Stores.open(Settings(_env_file=None, data_dir=data_dir, min_free_bytes=0))
+    migrations.upgrade(stores.engine)
+    now = datetime.now(UTC)
+    with writing(stores.engine) as session:
+        password_hash = passwords.hashed("correct horse battery")
+        for name, role in (("mira", "admin"), ("rea", "reader")):
+            accounts.create_user(
+                session, name, role=role, password_hash=password_hash, actor=CLI, at=now
+            )
+    if "--empty" not in sys.argv:
+        fill(stores, now)
+    stores.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
