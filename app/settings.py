@@ -44,6 +44,7 @@ class Settings(BaseSettings):
     first_admin_password_file: Path | None = None  # makes the user "admin" while no user exists
     public_url: str | None = None  # links in shares and set-up; default: as the browser called us
     trusted_hosts: Words = ("localhost", "127.0.0.1", "[::1]")  # "*.example.org" allowed
+    trusted_proxies: Words = ()  # addresses whose X-Forwarded-For and -Proto are believed
     allowed_targets: Words = ()  # CIDRs and host names; empty: any but link-local and metadata
     min_free_bytes: int = Field(default=1 * GIB, ge=0)
     max_artifact_bytes: int = Field(default=16 * GIB, gt=0)
@@ -52,7 +53,7 @@ class Settings(BaseSettings):
     log_format: Literal["json", "text"] = "json"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
-    @field_validator("trusted_hosts", "allowed_targets", mode="before")
+    @field_validator("trusted_hosts", "trusted_proxies", "allowed_targets", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):

@@ -1,5 +1,6 @@
 """Incidents and their timelines over the API."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -158,7 +159,7 @@ def test_a_note_that_cannot_be_kept_is_422(
 def test_a_timeline_comes_in_pages_without_gap_or_double(
     operator: TestClient, stores: Stores
 ) -> None:
-    make.incident(stores)
+    make.incident(stores, at=make.NOON - timedelta(days=300))
     for number in range(7):
         operator.post(f"{URL}/1/timeline", json={"text": f"note {number}"})
 

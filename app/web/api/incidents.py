@@ -1,7 +1,7 @@
 """API: incidents and their timelines."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self, cast
 
 from fastapi import APIRouter, Query
@@ -63,7 +63,7 @@ class IncidentIn(BaseModel):
             title=self.title,
             severity=self.severity,
             target_ids=tuple(self.target_ids),
-            started_at=self.started_at,
+            started_at=self.started_at.astimezone(UTC) if self.started_at else None,
             tags=tuple(self.tags),
             assignee=self.assignee,
             collect=self.collect,
@@ -119,8 +119,8 @@ class IncidentOut(BaseModel):
 
     @classmethod
     def of(cls, incident: Incident, target_ids: Sequence[int]) -> Self:
-        given = {**incident.model_dump(), "number": incident.id, "target_ids": list(target_ids)}
-        return cls.model_validate(given)
+        kept = {name: getattr(incident, name) for name in Incident.model_fields}
+        return cls.model_validate({**kept, "number": incident.id, "target_ids": list(target_ids)})
 
 
 class IncidentsOut(BaseModel):

@@ -103,9 +103,10 @@ class TargetOut(BaseModel):
 
     @classmethod
     def of(cls, target: Target) -> Self:
+        kept = {name: getattr(target, name) for name in Target.model_fields}
         return cls.model_validate(
             {
-                **target.model_dump(),
+                **kept,
                 "has_token": target.token_sealed is not None,
                 "has_admin_token": target.admin_token_sealed is not None,
                 "has_headers": target.headers_sealed is not None,

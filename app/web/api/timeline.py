@@ -1,7 +1,7 @@
 """API: the timeline of an incident: reading, adding a note, pinning."""
 
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
 from fastapi import APIRouter
@@ -99,7 +99,7 @@ def add_note(acting: ActingOn, note: NoteIn) -> EventOut:
         incident_id=acting.incident_id,
         actor=acting.actor,
         at=acting.at,
-        occurred_at=note.occurred_at,
+        occurred_at=note.occurred_at.astimezone(UTC) if note.occurred_at else None,
     )
     acting.note("incident.note", event=row.id)
     return EventOut.of(moment(row))
