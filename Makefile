@@ -12,7 +12,7 @@ run: $(VENV)/.console  ## the console on http://127.0.0.1:8000
 	$(BIN)/incident-console serve
 
 test: $(VENV)/.test check  ## everything that must hold; browser tests where Chromium is found
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist loadgroup
 
 check: $(VENV)/.test  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from app.domain.urgency import VERDICT, Judgement, Summary, finding
+from app.domain.urgency import VERDICT, Judgement, Summary, finding, verdict_of
 from app.store.bundles import healthy_before
 from app.store.evidence import artifacts_of
 from app.store.incidents import jobs_at_work, judgement, recent_bundles, targets_of
@@ -21,6 +21,7 @@ from app.web.vitals import vitals
 
 MOST_STEPS = 3
 NOTHING_ASKED = "Nothing was asked of a target yet: its health is not known."
+STOOD_STILL = "Requests are in the server, and nothing moved between the last two bundles."
 _PANELS = {"bad": "bad", "unknown": "unknown"}
 
 
@@ -90,6 +91,8 @@ def _verdict(incident: Incident, judged: Judgement, bundle: BundleRow | None) ->
     if claim and claim["id"] == VERDICT:  # the line says it already
         claim = None
     says = (judged.about.get("health") or {}).get("says")
+    if judged.verdict != verdict_of(judged.about):
+        says = STOOD_STILL
     return VerdictTold(
         level=_PANELS.get(mark, ""),
         mark=mark,

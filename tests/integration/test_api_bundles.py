@@ -12,7 +12,7 @@ from app.store.stores import Stores
 from app.store.tables import Incident, Target, TimelineEvent
 from tests import make
 from tests.bundles import rank, serving
-from tests.seed import healthy, stuck
+from tests.situations import healthy, stuck
 
 
 @pytest.fixture

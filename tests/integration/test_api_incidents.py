@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from app.store.database import reading
 from app.store.incidents import jobs_at_work
 from app.store.stores import Stores
-from tests import make, seed
+from tests import make, situations
 
 URL = "/api/v1/incidents"
 
@@ -19,7 +19,7 @@ def pages(client: TestClient, url: str, **asked: Any) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     cursor = None
     while True:
-        place = {"cursor": cursor} if cursor else {}
+        place: dict[str, str] = {"cursor": cursor} if cursor else {}
         page = client.get(url, params={"limit": 2, **place, **asked}).json()
         items += page["items"]
         cursor = page["next_cursor"]
@@ -112,7 +112,7 @@ def test_the_list_comes_in_pages_and_takes_the_filter_of_the_page(
     for number in range(4):
         make.incident(stores, f"incident {number}", severity=f"sev{number + 1}")
     failing = make.incident(stores, "failing", target)
-    make.bundle(stores, failing, target, seed.gone())
+    make.bundle(stores, failing, target, situations.gone())
     operator.patch(f"{URL}/1", json={"state": "resolved"})
     titles = [one["title"] for one in pages(operator, URL)]
 

@@ -72,7 +72,7 @@ def test_targets_come_in_pages(admin: TestClient, stores: Stores) -> None:
         make.target(stores, f"t{number}")
     names, cursor = [], None
     while True:
-        place = {"cursor": cursor} if cursor else {}
+        place: dict[str, str] = {"cursor": cursor} if cursor else {}
         page = admin.get("/api/v1/targets", params={"limit": 2, **place}).json()
         names += [one["name"] for one in page["items"]]
         cursor = page["next_cursor"]

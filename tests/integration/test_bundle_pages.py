@@ -16,7 +16,7 @@ from app.store.stores import Stores
 from app.store.tables import BundleRow, Incident, Job, Target
 from tests import make
 from tests.bundles import answered, loads, metrics, rank, serving, silent
-from tests.seed import healthy, stuck
+from tests.situations import healthy, stuck
 
 HOSTILE = '<script>alert(1)</script>"\x1b[31m'
 

@@ -12,7 +12,7 @@ from app.store.audit import CONSOLE
 from app.store.database import reading, writing
 from app.store.incidents import get_incident, jobs_at_work
 from app.store.stores import Stores
-from tests import make, seed
+from tests import make, situations
 
 NOW = datetime.now(UTC)
 HTMX = {"HX-Request": "true"}
@@ -39,7 +39,7 @@ def test_the_title_of_the_list_is_the_finding(reader: TestClient, stores: Stores
     for name in ("decode-a", "rollout-3"):
         target = make.target(stores, name)
         incident = make.incident(stores, f"{name} is down", target, at=NOW)
-        make.bundle(stores, incident, target, seed.gone(), at=NOW)
+        make.bundle(stores, incident, target, situations.gone(), at=NOW)
 
     page = reader.get("/").text
 
@@ -56,7 +56,11 @@ def test_one_target_that_fails_in_two_incidents_is_one_target(
     for title in ("first", "second"):
         incident = make.incident(stores, title, target)
         make.bundle(
-            stores, incident, target, seed.gone(), at=NOW + timedelta(seconds=incident.id or 0)
+            stores,
+            incident,
+            target,
+            situations.gone(),
+            at=NOW + timedelta(seconds=incident.id or 0),
         )
 
     assert heading(reader.get("/").text) == "1 target does not serve"
@@ -123,15 +127,15 @@ def test_an_incident_without_a_bundle_claims_nothing(operator: TestClient, store
 @pytest.mark.parametrize(
     ("captures", "finding", "panel"),
     [
-        pytest.param(seed.stuck, "decode-a is stuck: work is there and nothing moves", "bad"),
-        pytest.param(seed.gone, "decode-a is gone: nothing listens there", "bad"),
-        pytest.param(seed.quiet, "It is not known whether decode-a serves", "unknown"),
-        pytest.param(seed.healthy, "decode-a serves", None),
+        pytest.param(situations.stuck, "decode-a is stuck: work is there and nothing moves", "bad"),
+        pytest.param(situations.gone, "decode-a is gone: nothing listens there", "bad"),
+        pytest.param(situations.quiet, "It is not known whether decode-a serves", "unknown"),
+        pytest.param(situations.healthy, "decode-a serves", None),
     ],
     ids=["wedged", "gone", "unknown", "healthy"],
 )
 def test_the_title_of_an_incident_is_its_finding(
-    reader: TestClient, stores: Stores, captures: seed.Maker, finding: str, panel: str | None
+    reader: TestClient, stores: Stores, captures: situations.Maker, finding: str, panel: str | None
 ) -> None:
     target = make.target(stores)
     make.bundle(stores, make.incident(stores, "?", target, at=NOW), target, captures(), at=NOW)
@@ -147,7 +151,7 @@ def test_a_green_ready_over_a_dead_scheduler_is_not_green(
 ) -> None:
     target = make.target(stores)
     incident = make.incident(stores, "?", target, at=NOW)
-    make.bundle(stores, incident, target, seed.stuck(), at=NOW)
+    make.bundle(stores, incident, target, situations.stuck(), at=NOW)
 
     page = reader.get("/incidents/1").text
 
@@ -286,7 +290,7 @@ def test_hostile_text_stays_text(operator: TestClient, stores: Stores) -> None:
 def test_a_page_with_hundreds_of_events_stays_small(reader: TestClient, stores: Stores) -> None:
     target = make.target(stores)
     incident = make.incident(stores, "?", target, at=NOW)
-    make.bundle(stores, incident, target, seed.stuck(), at=NOW)
+    make.bundle(stores, incident, target, situations.stuck(), at=NOW)
     with writing(stores.engine) as session:
         for number in range(400):
             timeline.record(

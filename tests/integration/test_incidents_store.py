@@ -15,7 +15,7 @@ from app.store.incident_list import Listing, count_tabs, known_targets, list_inc
 from app.store.incidents import Changes, change_incident, count_failing, get_incident
 from app.store.stores import Stores
 from app.store.tables import AuditEvent, Incident
-from tests import make, seed
+from tests import make, situations
 
 
 @pytest.fixture
@@ -67,15 +67,15 @@ def test_an_incident_on_a_target_that_is_not_there_is_refused(stores: Stores) ->
 @pytest.mark.parametrize(
     ("captures", "rank", "verdict"),
     [
-        pytest.param(seed.stuck, Rank.FAILING, "wedged", id="wedged fails"),
-        pytest.param(seed.gone, Rank.FAILING, "gone", id="gone fails"),
-        pytest.param(seed.quiet, Rank.UNKNOWN, "unknown", id="silence is unknown"),
-        pytest.param(seed.slow, Rank.SLOW, "healthy", id="late first tokens are slow"),
-        pytest.param(seed.healthy, Rank.QUIET, "healthy", id="healthy is quiet"),
+        pytest.param(situations.stuck, Rank.FAILING, "wedged", id="wedged fails"),
+        pytest.param(situations.gone, Rank.FAILING, "gone", id="gone fails"),
+        pytest.param(situations.quiet, Rank.UNKNOWN, "unknown", id="silence is unknown"),
+        pytest.param(situations.slow, Rank.SLOW, "healthy", id="late first tokens are slow"),
+        pytest.param(situations.healthy, Rank.QUIET, "healthy", id="healthy is quiet"),
     ],
 )
 def test_a_bundle_ranks_its_incident(
-    stores: Stores, captures: seed.Maker, rank: Rank, verdict: str
+    stores: Stores, captures: situations.Maker, rank: Rank, verdict: str
 ) -> None:
     target = make.target(stores)
     incident = make.incident(stores, "Users wait", target)
@@ -94,8 +94,8 @@ def test_a_healthy_target_does_not_hide_a_wedged_one(stores: Stores) -> None:
     bad, good = make.target(stores, "bad"), make.target(stores, "good")
     incident = make.incident(stores, "Users wait", bad, good)
 
-    make.bundle(stores, incident, bad, seed.stuck(), at=make.NOON)
-    make.bundle(stores, incident, good, seed.healthy(), at=make.NOON + timedelta(minutes=1))
+    make.bundle(stores, incident, bad, situations.stuck(), at=make.NOON)
+    make.bundle(stores, incident, good, situations.healthy(), at=make.NOON + timedelta(minutes=1))
 
     assert incident.id is not None
     with reading(stores.engine) as session:
@@ -107,8 +107,8 @@ def test_a_target_that_recovered_lets_its_incident_rest(stores: Stores) -> None:
     target = make.target(stores)
     incident = make.incident(stores, "Users wait", target)
 
-    make.bundle(stores, incident, target, seed.stuck(), at=make.NOON)
-    make.bundle(stores, incident, target, seed.healthy(), at=make.NOON + timedelta(hours=1))
+    make.bundle(stores, incident, target, situations.stuck(), at=make.NOON)
+    make.bundle(stores, incident, target, situations.healthy(), at=make.NOON + timedelta(hours=1))
 
     assert incident.id is not None
     with reading(stores.engine) as session:
@@ -120,7 +120,7 @@ def test_a_problem_class_that_a_person_chose_stays(stores: Stores) -> None:
     incident = make.incident(stores, "Users wait", target)
     change(stores, incident, problem_class="crash")
 
-    make.bundle(stores, incident, target, seed.stuck())
+    make.bundle(stores, incident, target, situations.stuck())
 
     assert incident.id is not None
     with reading(stores.engine) as session:
@@ -133,7 +133,7 @@ def test_late_evidence_does_not_bring_a_resolved_incident_back(stores: Stores) -
     incident = make.incident(stores, "Users wait", target)
     change(stores, incident, state="resolved")
 
-    make.bundle(stores, incident, target, seed.stuck())
+    make.bundle(stores, incident, target, situations.stuck())
 
     with reading(stores.engine) as session:
         assert count_failing(session) == 0
@@ -175,7 +175,7 @@ def test_failing_comes_first_then_unacknowledged_then_young(stores: Stores) -> N
     failing = make.incident(stores, "failing", bad)
     make.incident(stores, "young")
     change(stores, acknowledged, state="acknowledged")
-    make.bundle(stores, failing, bad, seed.gone())
+    make.bundle(stores, failing, bad, situations.gone())
 
     assert titles(stores) == ["failing", "young", "old", "acknowledged"]
     assert titles(stores, "unacknowledged") == ["failing", "young", "old"]

@@ -11,7 +11,7 @@ from app.store.database import reading
 from app.store.stores import Stores
 from app.store.tables import AuditEvent, Target
 from app.store.targets import address, get_target, list_targets
-from tests import make, seed
+from tests import make, situations
 from tests.integration.scripted_target import answers, scripted_target
 from tests.ports import free_port
 
@@ -160,7 +160,11 @@ def test_a_target_is_not_deleted_under_a_job(admin: TestClient, operator: TestCl
 
 
 def test_the_worst_target_stands_first(reader: TestClient, stores: Stores) -> None:
-    for name, captures in (("a", seed.healthy), ("b", seed.quiet), ("c", seed.gone)):
+    for name, captures in (
+        ("a", situations.healthy),
+        ("b", situations.quiet),
+        ("c", situations.gone),
+    ):
         target = make.target(stores, name)
         make.bundle(stores, make.incident(stores, name, target), target, captures())
     make.target(stores, "d")
