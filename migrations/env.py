@@ -1,6 +1,7 @@
 """What Alembic runs: the migrations, on the connection that ``app.store.migrations`` hands over."""
 
 from alembic import context
+
 from app.store.migrations import ours
 from app.store.tables import metadata
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
+
 from app.domain.capture import Bundle, Capture, Outcome
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from app.domain.capture import Bundle, Capture, Outcome
 
 SHARED = Path(__file__).parents[2] / "shared"

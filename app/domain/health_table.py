@@ -137,6 +137,12 @@ TABLE: tuple[Row, ...] = (
         lambda f: f.moved is True and f.red and not f.late_ranks,
         "A health endpoint is red while the work moves: busy, not stuck. A long prefill gives no "
         "output for longer than the health check waits; a pause or a shutdown looks alike."),
+    Row("came-back", Verdict.BUSY,
+        lambda f: f.generates is True and not f.moved and not f.red
+        and f.ranks <= 1  # of several ranks any one may have given the token
+        and not f.late_ranks and (f.scheduler_silent is True or f.fresh is False),
+        "A scheduler was silent while it was asked, and the probe after that produced a token: "
+        "slow, not stuck. A first forward pass, a compile or a long prefill does this."),
     Row("red-but-generates", Verdict.FALSE_RED, lambda f: f.generates is True and f.red,
         "A health endpoint is red, yet a probe produced a token."),
     # Not serving yet.

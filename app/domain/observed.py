@@ -64,6 +64,11 @@ class Observed:
     work_done: Mapping[str, Any] | None
     baseline: Mapping[str, Any] = field(default_factory=dict)  # of the last healthy bundle
 
+    @property
+    def healthy_load(self) -> Mapping[str, Any]:
+        """The last healthy bundle, unless it was idle: that says nothing of load."""
+        return {} if self.baseline.get("idle") is True else self.baseline
+
     def capture(self, *names: str) -> Capture | None:
         """The first of *names* that was asked."""
         return next((one for name in names for one in self.captures if one.name == name), None)

@@ -91,6 +91,15 @@ def rank_of(summary: Summary | None) -> Rank:
     return Rank.SLOW if _trouble(summary) else Rank.QUIET
 
 
+def serves_well(summary: Summary | None) -> bool:
+    """Whether later bundles may be compared with this one: it served, and no rule objected.
+
+    A bundle taken in the middle of an incident is not what "healthy" looks like, though the
+    server answered.
+    """
+    return rank_of(summary) is Rank.QUIET
+
+
 def strongest(summary: Summary | None) -> dict[str, Any] | None:
     """The claim to show first: the worst level, then the most evidence, then the rules' order."""
     claims: Iterable[dict[str, Any]] = (summary or {}).get("signals") or ()

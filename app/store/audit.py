@@ -29,7 +29,7 @@ CONSOLE = Actor("console", "console", "admin")
 CLI = Actor("cli", "cli", "admin")
 
 
-def note(  # noqa: PLR0913  (an audit line has these parts)
+def note(
     session: Session,
     actor: Actor,
     action: str,

@@ -9,7 +9,6 @@ from sqlmodel import Session, col, select
 from app.domain.capture import Bundle, Capture, Outcome
 from app.domain.endpoints import MIB
 from app.domain.playbook import CollectBundle, Probe
-from app.domain.urgency import SERVING
 from app.errors import NotFound
 from app.store.artifacts import ArtifactStore
 from app.store.audit import Actor
@@ -140,18 +139,14 @@ def load_captures(artifacts: ArtifactStore, rows: Sequence[CaptureRow]) -> list[
 
 
 def healthy_before(session: Session, bundle: BundleRow) -> BundleRow | None:
-    """The last bundle of the same target before *bundle* in which it served.
-
-    Only bundles that this console collected count: what was handed in proves no health here.
-    """
+    """The last bundle of the same target before *bundle* in which it served well."""
     if bundle.target_id is None:
         return None
     query = select(BundleRow).where(
         BundleRow.target_id == bundle.target_id,
         BundleRow.id != bundle.id,
         col(BundleRow.collected_at) <= bundle.collected_at,
-        col(BundleRow.job_id).is_not(None),
-        col(BundleRow.verdict).in_(SERVING),
+        col(BundleRow.healthy).is_(True),
     )
     newest = query.order_by(col(BundleRow.collected_at).desc(), col(BundleRow.id).desc())
     return session.exec(newest.limit(1)).first()

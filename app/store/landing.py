@@ -4,7 +4,7 @@ A body is stored as an object first and its row is written afterwards, under the
 and the capture's name: writing a capture twice changes nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Unpack
@@ -13,17 +13,39 @@ from sqlmodel import Session, select
 
 from app.clients.bundle_files import write_archive
 from app.domain.bundle import summarise
+from app.domain.bundle_diff import diff
 from app.domain.capture import Bundle, Capture, Outcome
 from app.domain.playbook import BundleCollected
+from app.domain.urgency import serves_well
 from app.store import audit, evidence, incidents, targets, timeline
 from app.store.artifacts import ArtifactStore, StoredFile
 from app.store.audit import Actor
+from app.store.bundles import captures_of, load_captures
 from app.store.database import reading, writing
 from app.store.stores import Stores
 from app.store.tables import BundleRow, CaptureRow, Target
 
 KIND = "bundle"
+MOST_CHANGES = 20  # kept in a summary; the page of the diff tells all
 TIER = "T1"  # of our own archives: secrets are out, names of hosts and models are in
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The target's last healthy bundle: what "high" and "changed" are measured against."""
+
+    bundle_id: int
+    summary: dict[str, Any]
+    captures: Sequence[CaptureRow]
+
+    def bundle(self, artifacts: ArtifactStore) -> Bundle:
+        """Its captures read back from *artifacts*."""
+        told = self.summary
+        return Bundle(
+            base_url=str(told.get("base_url")),
+            collected_at=datetime.fromisoformat(str(told["collected_at"])),
+            captures=tuple(load_captures(artifacts, self.captures)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +92,23 @@ def whole(
     artifacts: ArtifactStore,
     bundle: Bundle,
     *,
-    baseline: dict[str, Any] | None,
+    baseline: Baseline | None,
     archive: StoredFile | None = None,
 ) -> WholeBundle:
     """Store what is to be kept of *bundle* and read it; *archive* is where it came from, if so."""
     bodies = put_bodies(artifacts, bundle.captures)
     kept = archive or artifacts.put(write_archive(bundle))
-    return WholeBundle(bundle, bodies, kept, summarise(bundle, baseline=baseline))
+    summary = summarise(bundle, baseline=baseline.summary if baseline else None)
+    if baseline:
+        change = diff(baseline.bundle(artifacts), bundle)
+        summary["changed_since_healthy"] = {
+            "bundle_id": baseline.bundle_id,
+            "alike": change["alike"],
+            "not_compared": change["not_compared"],
+            "changes": change["changes"][:MOST_CHANGES],
+            "changes_total": len(change["changes"]),
+        }
+    return WholeBundle(bundle, bodies, kept, summary)
 
 
 def complete(session: Session, row: BundleRow, made: WholeBundle, *, at: datetime) -> None:
@@ -94,6 +126,8 @@ def complete(session: Session, row: BundleRow, made: WholeBundle, *, at: datetim
     row.finished_at = min(bundle.finished_at or at, at)
     row.summary, row.version = summary, summary.get("version")
     row.verdict = (summary.get("health") or {}).get("verdict")
+    # Only what this console collected proves health: a file can be handed in by anybody.
+    row.healthy = row.job_id is not None and serves_well(summary)
     session.flush()
 
 
@@ -137,12 +171,14 @@ def tell(session: Session, row: BundleRow, *, actor: Actor, at: datetime) -> Non
     )
 
 
-def baseline_of(session: Session, target: Target | None) -> dict[str, Any] | None:
-    """The summary of the target's last healthy bundle; None where there is none yet."""
+def baseline_of(session: Session, target: Target | None) -> Baseline | None:
+    """The target's last healthy bundle; None where there is none yet."""
     if target is None or target.last_healthy_bundle_id is None:
         return None
     row = session.get(BundleRow, target.last_healthy_bundle_id)
-    return row.summary if row else None
+    if row is None or row.id is None or row.summary is None:
+        return None
+    return Baseline(row.id, row.summary, captures_of(session, row.id))
 
 
 def import_bundle(

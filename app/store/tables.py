@@ -269,6 +269,7 @@ class BundleRow(SQLModel, table=True):
     finished_at: datetime | None = None
     artifact_id: int | None = None
     verdict: str | None = None
+    healthy: bool = False  # it served well and was collected here: later ones are compared with it
     version: str | None = None  # of the engine
     summary: dict[str, Any] | None = _json(nullable=True)  # interface §2, bundle summarize
     made_by: str = ""

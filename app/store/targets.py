@@ -10,7 +10,7 @@ from sqlmodel import Session, col, select
 
 from app.clients.addresses import check_url
 from app.clients.target import TargetAddress
-from app.domain.urgency import SERVING, Summary, verdict_of
+from app.domain.urgency import Summary, verdict_of
 from app.errors import Conflict, NotFound, Rejected
 from app.settings import Settings
 from app.store import audit
@@ -151,7 +151,7 @@ def delete_target(session: Session, target: Target, *, actor: Actor, at: datetim
 def take_in_bundle(session: Session, target_id: int, bundle: BundleRow) -> None:
     """Remember what the newest bundle saw, and whether it is one to compare later ones with.
 
-    Only a bundle that this console collected proves health here.
+    What was handed in proves no health here, see ``landing.complete``.
     """
     target = get_target(session, target_id)
     at = bundle.finished_at or bundle.collected_at
@@ -159,7 +159,7 @@ def take_in_bundle(session: Session, target_id: int, bundle: BundleRow) -> None:
         return
     verdict = verdict_of(bundle.summary)
     target.last_bundle_id = bundle.id
-    if verdict in SERVING and bundle.job_id is not None:
+    if bundle.healthy:
         target.last_healthy_bundle_id = bundle.id
     target.seen = {
         **(target.seen or {}),

@@ -61,7 +61,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def visible(text: str) -> str:
-    """Control characters shown as escapes, so that hostile text cannot move a terminal or a page."""
+    """Control characters as escapes: hostile text cannot move a terminal or a page."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,25 +1,34 @@
 """What an incident's page shows, gathered from the stores: its newest evidence speaks for it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlmodel import Session
 
 from app.domain.urgency import VERDICT, Judgement, Summary, finding, verdict_of
-from app.store.bundles import healthy_before
 from app.store.evidence import artifacts_of
 from app.store.incidents import jobs_at_work, judgement, recent_bundles, targets_of
 from app.store.tables import BundleRow, Incident, Job, Target
 from app.store.targets import topology_told
 from app.web.views import Shell
+from app.web.views.bundle_told import changes_told
 from app.web.views.incident_list import health_told, level_of
-from app.web.views.incidents import IncidentPage, LastBundle, Said, StepTold, VerdictTold
+from app.web.views.incidents import (
+    IncidentPage,
+    LastBundle,
+    Said,
+    SinceHealthy,
+    StepTold,
+    VerdictTold,
+)
 from app.web.views.jobs import JobTold
 from app.web.views.signals import chips
 from app.web.views.timeline import Story
 from app.web.vitals import vitals
 
 MOST_STEPS = 3
+MOST_CHANGES = 4
 NOTHING_ASKED = "Nothing was asked of a target yet: its health is not known."
 STOOD_STILL = "Requests are in the server, and nothing moved between the last two bundles."
 _PANELS = {"bad": "bad", "unknown": "unknown"}
@@ -103,12 +112,23 @@ def _verdict(incident: Incident, judged: Judgement, bundle: BundleRow | None) ->
 
 def _last(session: Session, bundle: BundleRow) -> LastBundle:
     assert bundle.id is not None
-    healthy = healthy_before(session, bundle)
     spent = bundle.finished_at - bundle.collected_at if bundle.finished_at else None
     return LastBundle(
         id=bundle.id,
         at=bundle.collected_at,
         seconds=spent.total_seconds() if spent else None,
-        healthy_id=healthy.id if healthy else None,
-        healthy_at=healthy.collected_at if healthy else None,
+        since_healthy=_since_healthy(session, (bundle.summary or {}).get("changed_since_healthy")),
+    )
+
+
+def _since_healthy(session: Session, told: Mapping[str, Any] | None) -> SinceHealthy | None:
+    healthy = session.get(BundleRow, told["bundle_id"]) if told else None
+    if told is None or healthy is None or healthy.id is None:
+        return None
+    return SinceHealthy(
+        bundle_id=healthy.id,
+        at=healthy.collected_at,
+        changes=changes_told(told["changes"][:MOST_CHANGES]),
+        more=max(0, told["changes_total"] - MOST_CHANGES),
+        alike=told["alike"],
     )

@@ -359,6 +359,7 @@ def upgrade() -> None:
         sa.Column("finished_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
         sa.Column("artifact_id", sa.Integer(), nullable=True),
         sa.Column("verdict", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
+        sa.Column("healthy", sa.Boolean(), nullable=False),
         sa.Column("version", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
         sa.Column("summary", sa.JSON(), nullable=True),
         sa.Column("made_by", sqlmodel.sql.sqltypes.AutoString(), nullable=False),

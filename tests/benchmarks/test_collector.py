@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 
 import pytest
+
 from app.clients.collector import Collection
 from app.clients.target import TargetAddress, TargetClient
 from app.domain.phases import Plan
 from app.domain.redaction import keyed_fingerprint, redact_body
-
 from tests.integration.scripted_target import answers, scripted_target
 from tests.integration.test_cli_bundle import CACHED, console
 

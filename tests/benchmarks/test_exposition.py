@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate, count
 
 import pytest
-from app.domain.exposition import parse
 from prometheus_client.parser import text_string_to_metric_families
+
+from app.domain.exposition import parse
 
 pytestmark = pytest.mark.benchmark
 

@@ -22,7 +22,16 @@ pytestmark = pytest.mark.xdist_group("wheel")
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    build = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(out),
+        str(ROOT),
+    ]
     done = subprocess.run(build, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     [built] = out.glob("*.whl")
@@ -36,16 +45,27 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(home, with_pip=False)
     python = home / "bin" / "python"
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--prefix", str(home), str(wheel)],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--no-index",
+            "--prefix",
+            str(home),
+            str(wheel),
+        ],
         check=True,
         capture_output=True,
     )
     [site] = (home / "lib").glob("python3*/site-packages")
     [ours] = [Path(path) for path in sys.path if path.endswith("site-packages")][:1]
     for entry in ours.iterdir():
-        if not entry.name.startswith(("incident_console", "_incident_console", "__editable__", "app")) and not (
-            entry.name.endswith(".pth")
-        ):
+        if not entry.name.startswith(
+            ("incident_console", "_incident_console", "__editable__", "app")
+        ) and not (entry.name.endswith(".pth")):
             target = site / entry.name
             if not target.exists():
                 target.symlink_to(entry)
@@ -56,9 +76,23 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def console(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("empty")
     port = free_port()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("INCIDENT_CONSOLE_")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("INCIDENT_CONSOLE_")
+    }
     process = subprocess.Popen(
-        [python, "-I", "-m", "app", "serve", "--port", str(port), "--data-dir", str(folder / "data")],
+        [
+            python,
+            "-I",
+            "-m",
+            "app",
+            "serve",
+            "--port",
+            str(port),
+            "--data-dir",
+            str(folder / "data"),
+        ],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,
@@ -92,6 +126,10 @@ def test_a_page_and_the_htmx_file_are_served(console: str) -> None:
 
 def test_the_code_comes_from_the_wheel_and_not_from_the_checkout(python: Path) -> None:
     done = subprocess.run(
-        [python, "-I", "-c", "import app; print(app.__file__)"], capture_output=True, text=True, check=True, cwd="/"
+        [python, "-I", "-c", "import app; print(app.__file__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
     )
     assert not done.stdout.startswith(str(ROOT))

@@ -1,4 +1,5 @@
 import pytest
+
 from app.clients.addresses import check_address, check_url
 from app.errors import Rejected
 

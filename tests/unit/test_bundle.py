@@ -4,9 +4,9 @@ from pathlib import Path
 
 import orjson
 import pytest
+
 from app.domain.bundle import summarise
 from app.domain.capture import Capture
-
 from tests.bundles import answered, bundle, loads, metrics, rank, serving
 from tests.captured import ATTACKS, needs
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import orjson
 import pytest
+
 from app.domain.bundle_diff import diff
 from app.domain.capture import Bundle
 from app.domain.launch import flags_of
-
 from tests.bundles import answered, bundle, silent
 from tests.captured import captured
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import orjson
 import pytest
-from app.domain.bundle import summarise
 
+from app.domain.bundle import summarise
 from tests.captured import HTTP, captured, ids
 
 SCENARIOS = sorted(path.name for path in HTTP.iterdir()) if HTTP.exists() else []

@@ -6,11 +6,11 @@ from typing import Any
 
 import orjson
 import pytest
+
 from app.domain.bundle import summarise
 from app.domain.capture import Bundle, Capture
 from app.domain.diagnosis import diagnose
 from app.domain.server_info import ServerInfo, read_server_info
-
 from tests.bundles import answered, bundle, loads, rank, silent
 from tests.captured import ids, outcome
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import orjson
 import pytest
+
 from app.domain.bundle import summarise
 from app.domain.capture import Bundle, Outcome
 from app.domain.diagnosis import diagnose
-
 from tests.bundles import answered, bundle, loads, metrics, rank, serving, silent
 
 WORK = {"num_running_reqs": 2, "num_queue_reqs": 0}

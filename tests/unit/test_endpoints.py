@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
+
 from app.domain import endpoints as e
 from app.domain.capture import Capture, Outcome
 from app.domain.ingress import explained, ingress, version

@@ -5,6 +5,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
 from app.domain.exposition import (
     Change,
     Exposition,
@@ -15,9 +19,6 @@ from app.domain.exposition import (
     total,
 )
 from app.domain.histograms import window
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from prometheus_client.parser import text_string_to_metric_families
 
 DATA = Path(__file__).parents[1] / "data" / "exposition"
 SHARED = Path(__file__).parents[3] / "shared"

@@ -1,11 +1,11 @@
 """From answers to the verdict: what each way of answering, or of silence, proves."""
 
 import pytest
+
 from app.domain.bundle import summarise
 from app.domain.capture import Bundle, Capture, Outcome
 from app.domain.health import health_facts, passive_verdict
 from app.domain.observed import observe
-
 from tests.bundles import answered, bundle, loads, metrics, rank, serving, silent
 
 BUSY = {"num_running_reqs": 3, "num_waiting_reqs": 0}

@@ -2,6 +2,7 @@ import math
 from pathlib import Path
 
 import pytest
+
 from app.domain.exposition import Exposition, parse
 from app.domain.histograms import Window, lifetime_mean, quantile, window
 

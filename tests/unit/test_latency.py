@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from app.domain.bundle import summarise
 
+from app.domain.bundle import summarise
 from tests.bundles import answered, bundle, histogram, loads, metrics, rank
 
 TTFT = "time_to_first_token_seconds"

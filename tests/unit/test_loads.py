@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from app.domain.loads import Loads, read_loads
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.domain.loads import Loads, read_loads
 from tests.bundles import NOON, loads, rank
 
 COUNT = st.integers(min_value=0, max_value=10_000)

@@ -1,5 +1,6 @@
 import orjson
 import pytest
+
 from app.domain.plain_json import read_json
 from app.errors import Malformed
 

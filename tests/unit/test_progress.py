@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from app.domain.bundle import summarise
 from app.domain.capture import Bundle
 from app.domain.observed import observe
 from app.domain.progress import Progress
-
 from tests.bundles import answered, bundle, loads, metrics, rank
 
 WORK = metrics(num_running_reqs=2, num_queue_reqs=0, generation_tokens_total=7)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+
 from app.domain.redaction import keyed_fingerprint, redact_body, redact_json, redact_text
 from app.domain.secret_names import is_secret_name
 from app.domain.user_content import user_content

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from app.domain.server_info import capacity, read_server_info, topology
 
 BASE: dict[str, Any] = {

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from app.domain.bundle import summarise
 from app.domain.capture import Bundle, Capture, Outcome
 from app.domain.claims import Claim
 from app.domain.observed import observe
 from app.domain.signals.rules import RULES
-
 from tests.bundles import answered, bundle, histogram, loads, metrics, rank, serving, silent
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "signals.md"
@@ -213,6 +213,7 @@ HEALTHY = {"load": {"totals": {"running": 2, "waiting": 3}, "token_usage_max": 0
     [
         pytest.param(40, None, "claims", id="many, nothing to compare"),
         pytest.param(40, HEALTHY, "claims", id="many more than when healthy"),
+        pytest.param(40, {**HEALTHY, "idle": True}, "claims", id="the healthy one was idle"),
         pytest.param(6, HEALTHY, "quiet", id="twice as many as when healthy"),
         pytest.param(3, None, "quiet", id="a few"),
         pytest.param(0, None, "quiet", id="none"),
@@ -225,7 +226,14 @@ def test_a_queue_is_high_against_the_healthy_bundle(
     assert state_of("queue-build-up", queue(waiting), baseline) == state
 
 
-@pytest.mark.parametrize(("baseline", "status"), [(None, "hypothesis"), (HEALTHY, "supported")])
+@pytest.mark.parametrize(
+    ("baseline", "status"),
+    [
+        pytest.param(None, "hypothesis", id="none"),
+        pytest.param({**HEALTHY, "idle": True}, "hypothesis", id="an idle one"),
+        pytest.param(HEALTHY, "supported", id="one under load"),
+    ],
+)
 def test_high_is_a_hypothesis_without_a_healthy_bundle(
     baseline: dict[str, Any] | None, status: str
 ) -> None:

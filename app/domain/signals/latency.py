@@ -29,7 +29,7 @@ def ttft_high_queue_short(seen: Observed) -> Ruling:
         return NotChecked(rule, "How long requests queued is not told.")
     last = seen.scrapes[-1].artifact
     proof = (evidence(last, _TTFT, dict(ttft)), evidence(last, _QUEUE, dict(queue) or "0 waiting"))
-    healthy = figure(table(table(seen.baseline.get("latency")).get("ttft")).get("mean"))
+    healthy = figure(table(table(seen.healthy_load.get("latency")).get("ttft")).get("mean"))
     if not _slow(mean, healthy) or waited > _SHORT_SHARE * mean:
         return Quiet(
             rule, f"First tokens after {mean:.2f} s on average, {waited:.2f} s queued.", proof

@@ -68,7 +68,7 @@ def queue_build_up(seen: Observed) -> Ruling:
     if waiting is None:
         return NotChecked(rule, "How many requests wait is not known for every rank.")
     proof = _per_rank(seen, "num_waiting_reqs", "waiting", "sglang:num_queue_reqs")
-    healthy = whole(table(table(seen.baseline.get("load")).get("totals")).get("waiting"))
+    healthy = whole(table(table(seen.healthy_load.get("load")).get("totals")).get("waiting"))
     limit = _TIMES_HEALTHY * healthy if healthy is not None else float(running or 0)
     if waiting < _FEW_WAITING or waiting <= limit:
         few = waiting < _FEW_WAITING
@@ -113,7 +113,7 @@ def kv_pressure(seen: Observed) -> Ruling:
     if told is None:
         return NotChecked(rule, "How full the KV cache is was not told.")
     usage, proof = told
-    healthy = figure(table(seen.baseline.get("load")).get("token_usage_max"))
+    healthy = figure(table(seen.healthy_load.get("load")).get("token_usage_max"))
     if usage < _FULL:
         return Quiet(rule, f"KV cache {usage:.0%} used at most, limit {_FULL:.0%}.", (proof,))
     if healthy is not None and usage < healthy + _FULLER_THAN_HEALTHY:

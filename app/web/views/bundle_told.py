@@ -250,14 +250,15 @@ class DiffTold:
             before_id=before.id,
             after_id=after.id,
             alike=diff["alike"],
-            changes=_changes(diff["changes"]),
-            low_suspicion=_changes(diff["low_suspicion"]),
-            volatile=_changes(diff["volatile"]),
+            changes=changes_told(diff["changes"]),
+            low_suspicion=changes_told(diff["low_suspicion"]),
+            volatile=changes_told(diff["volatile"]),
             not_compared=diff["not_compared"],
         )
 
 
-def _changes(entries: Sequence[Mapping[str, Any]]) -> list[Change]:
+def changes_told(entries: Sequence[Mapping[str, Any]]) -> list[Change]:
+    """Entries of ``domain.bundle_diff`` in the words of a page."""
     return [
         Change(
             name=told(one["name"]),

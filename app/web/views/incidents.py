@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from app.store.tables import Artifact, Incident, Target
 from app.web.views.base import Page
+from app.web.views.bundle_told import Change
 from app.web.views.jobs import Following, JobTold
 from app.web.views.signals import Chip
 from app.web.views.timeline import Story
@@ -40,14 +41,24 @@ class StepTold:
 
 
 @dataclass(frozen=True)
+class SinceHealthy:
+    """What changed from the target's last healthy bundle to the newest one here."""
+
+    bundle_id: int
+    at: datetime
+    changes: Sequence[Change]  # the most suspect ones
+    more: int  # changes that are not shown
+    alike: int
+
+
+@dataclass(frozen=True)
 class LastBundle:
-    """The newest whole bundle here, and the healthy one that it is compared with, if any."""
+    """The newest whole bundle here, and what changed since a healthy one, if there is one."""
 
     id: int
     at: datetime
     seconds: float | None
-    healthy_id: int | None
-    healthy_at: datetime | None
+    since_healthy: SinceHealthy | None
 
 
 @dataclass(frozen=True)
