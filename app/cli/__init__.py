@@ -6,7 +6,7 @@ from app.cli.loader import Group
 from app.errors import ConsoleError
 
 COMMANDS = {
-    "serve": ("app.cli.serve", "Run the console, its worker and the local agent in one process."),
+    "serve": ("app.cli.serve", "Run the console and its worker in one process."),
     "worker": ("app.cli.worker", "Run one more worker, on PostgreSQL."),
     "bundle": ("app.cli.bundle", "Collect, summarise and compare read-only bundles of a server."),
     "migrate": ("app.cli.migrate", "Bring the database to the present schema."),

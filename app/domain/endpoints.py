@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 KIB, MIB = 1024, 1024**2
+# A deep probe of the Python ingress sleeps a second before it looks: a faster 200 is a flag.
+DEEP_PROBE_SECONDS = 0.95
 
 
 class Access(StrEnum):

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.domain.answers import from_proxy
 from app.domain.capture import Bundle, Capture, Outcome
+from app.domain.endpoints import DEEP_PROBE_SECONDS
 from app.domain.exposition import total
 from app.domain.health_table import TABLE, WEDGED_SECONDS, HealthFacts, Reach, Verdict, decide
 from app.domain.ingress import version
@@ -26,8 +27,6 @@ __all__ = [
     "verdict_of",
 ]
 
-# A deep probe of the Python ingress sleeps a second before it looks: a faster 200 is a flag.
-_DEEP_PROBE_SECONDS = 0.95
 _AT_ONCE_SECONDS = 2.0
 # SGLANG_HEALTH_CHECK_TIMEOUT is 20 s; only who waited longer may say that nothing came.
 PROBE_TIMEOUT_SECONDS = 20.5
@@ -171,7 +170,7 @@ def _probe(observed: Observed, capture: Capture) -> bool | None:
     told = version({one.name: one for one in observed.captures})
     green = _green(capture)
     if green:
-        deep = observed.frontend == "rust" or seconds >= _DEEP_PROBE_SECONDS
+        deep = observed.frontend == "rust" or seconds >= DEEP_PROBE_SECONDS
         return True if deep and (told is None or told >= _HONEST_PROBE) else None
     if green is False and not _at_once(capture):
         return False

@@ -1,6 +1,7 @@
 """What one answer, or silence, of an endpoint tells: the "So" column of a bundle's page."""
 
 from app.domain.capture import Capture, Outcome
+from app.domain.endpoints import DEEP_PROBE_SECONDS
 
 _SO: dict[tuple[str, Outcome], str] = {
     ("ready", Outcome.TIMEOUT): "The HTTP process itself is silent.",
@@ -34,9 +35,11 @@ _READY = {
     503: "Not ready: starting, shutting down, paused, or a health probe failed before.",
 }
 _PROBE = {
-    200: "A scheduler or detokenizer sent something while the probe waited.",
+    200: "Green: since 0.5.2 that is a token, before it was a constant.",
     503: "Starting, shutting down, or no token in the server's own time limit.",
 }
+_WAITED = "A scheduler or detokenizer sent something while the probe waited."
+_AT_ONCE = "Green at once: a token from the Rust ingress, otherwise a flag or a constant."
 _GATEWAY = frozenset((502, 504))
 
 
@@ -51,8 +54,14 @@ def meaning(capture: Capture) -> str:
     if capture.outcome is Outcome.ANSWERED and capture.status != 200:
         return _not_200(kind, capture.status)
     if kind in ("ready", "probe") and capture.outcome is Outcome.ANSWERED:
-        return (_READY if kind == "ready" else _PROBE)[200]
+        return _READY[200] if kind == "ready" else _green_probe(capture.seconds)
     return _SO.get((kind, capture.outcome)) or _SO_ANYWHERE.get(capture.outcome, "Answered.")
+
+
+def _green_probe(seconds: float | None) -> str:
+    if seconds is None:
+        return _PROBE[200]
+    return _WAITED if seconds >= DEEP_PROBE_SECONDS else _AT_ONCE
 
 
 def _not_200(kind: str, status: int | None) -> str:

@@ -40,7 +40,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment that holds the wheel; its dependencies come from the one that runs the tests."""
+    """An environment with the wheel; its dependencies are those of the running tests."""
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, with_pip=False)
     python = home / "bin" / "python"

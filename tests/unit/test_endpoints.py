@@ -267,3 +267,18 @@ def test_a_collection_that_was_cut_off_goes_on_where_it_was() -> None:
         phase = next_phase(done, Plan(), lambda _: "healthy")
         assert phase is not None
         assert not set(asked(phase)) & set(done)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "proves"),
+    [
+        pytest.param(1.01, "sent something", id="it waited"),
+        pytest.param(0.003, "a flag or a constant", id="at once"),
+        pytest.param(None, "before it was a constant", id="time not kept"),
+    ],
+)
+def test_a_green_health_answer_says_no_more_than_its_time_allows(
+    seconds: float | None, proves: str
+) -> None:
+    green = Capture("health", "/health", Outcome.ANSWERED, status=200, seconds=seconds)
+    assert proves in meaning(green)
