@@ -50,7 +50,7 @@ class Settings(BaseSettings):
     max_artifact_bytes: int = Field(default=16 * GIB, gt=0)
     session_hours: float = Field(default=12.0, gt=0, le=24 * 30)
     collect_concurrency: int = Field(default=8, ge=1, le=256)
-    log_format: Literal["json", "text"] = "json"
+    log_format: Literal["auto", "json", "text"] = "auto"  # auto: text on a terminal
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @field_validator("trusted_hosts", "trusted_proxies", "allowed_targets", mode="before")

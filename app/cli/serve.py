@@ -1,5 +1,6 @@
 """``incident-console serve``: the console and its worker in one process."""
 
+import gc
 import socket
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -32,6 +33,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        gc.collect()
+        gc.freeze()  # what is loaded now stays: looking through it stopped every page for 0.1 s
         for line in self._says if self.started else ():
             typer.echo(line)
 

@@ -22,6 +22,7 @@ _STATUSES = ("established", "supported", "hypothesis", "unknown")
 _TELLING = (
     "wedged-between-bundles",
     "counters-frozen",
+    "rank-without-progress",
     "snapshot-stale",
     "scheduler-silent",
     "generate-fails-health-ok",

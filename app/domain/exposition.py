@@ -79,7 +79,7 @@ def parse(
 
 
 def total(exposition: Exposition, name: str) -> float | None:
-    """The sum over the series of *name* that count; None when absent or only NaN.
+    """The sum over the series of *name* that count; None when absent, only NaN, or not finite.
 
     Shares such as token_usage are no sums: with several dp_rank ask ``by_label``.
     """
@@ -87,13 +87,13 @@ def total(exposition: Exposition, name: str) -> float | None:
 
 
 def by_label(exposition: Exposition, name: str, label: str) -> dict[str, float]:
-    """Like ``total``, for each value of *label*; series without it are left out."""
+    """Like ``total``, for each value of *label*; series without it are left out, as is None."""
     sums: defaultdict[str, float] = defaultdict(float)
     for key, value in figures(exposition, name, apart=label).items():
         labels = dict(key)
         if label in labels:
             sums[labels[label]] += value
-    return dict(sums)
+    return {value: told for value, told in sums.items() if math.isfinite(told)}
 
 
 def counter_change(first: Exposition, second: Exposition, name: str) -> Change | None:
@@ -105,7 +105,7 @@ def counter_change(first: Exposition, second: Exposition, name: str) -> Change |
         return None
     earlier, later = figures(first, name), figures(second, name)
     before, after = _sum(earlier), _sum(later)
-    if before is None or after is None or math.isinf(before) or math.isinf(after):
+    if before is None or after is None:
         return None
     return Change(before, after, None if fell(earlier, later) else max(0.0, after - before))
 
@@ -129,7 +129,7 @@ def figures(
 
 def _sum(values: Mapping[Key, float]) -> float | None:
     result = sum(values.values()) if values else math.nan
-    return None if math.isnan(result) else result  # +Inf and -Inf together make NaN again
+    return result if math.isfinite(result) else None  # large ones together make +Inf
 
 
 def _adds_up(exposition: Exposition, name: str) -> bool:

@@ -62,8 +62,11 @@ def rounded(value: float | None, digits: int = 4) -> float | None:
 
 
 def complete_total(values: list[int | None], expected: int | None) -> int | None:
-    """The sum of *values*; None when one is unknown or fewer than *expected* are there."""
+    """The sum of *values*; None when one is unknown or fewer than *expected* are there.
+
+    Nonsense that adds up beyond what a figure may be is unknown as well.
+    """
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values) or (expected is not None and len(known) != expected):
         return None
-    return sum(known)
+    return whole(sum(known))

@@ -107,7 +107,7 @@ def health_facts(observed: Observed) -> HealthFacts:
         quiet_seconds=moves.quiet_seconds,
         waiting=_waiting(observed),
         stuck_ranks=stuck if load and len(stuck) < len(load.ranks) else (),
-        late_ranks=late_ranks(load),
+        late_ranks=_behind(observed),
         ranks=len(load.ranks) if load else 0,
         scheduler_silent=scheduler_silent(observed),
         blocked=blocked_by_loads(observed.captures) is not None,
@@ -221,6 +221,11 @@ def _fresh(observed: Observed) -> bool | None:
 def _fresh_loads(load: Loads) -> bool:
     oldest = load.oldest_seconds
     return load.live or (oldest is not None and oldest < STALE_SECONDS)
+
+
+def _behind(observed: Observed) -> tuple[int, ...]:
+    still = {rank.dp_rank for rank in observed.progress.still_ranks}
+    return tuple(sorted(still.union(late_ranks(observed.load))))
 
 
 def late_ranks(load: Loads | None) -> tuple[int, ...]:

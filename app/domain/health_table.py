@@ -54,7 +54,7 @@ class HealthFacts:
     quiet_seconds: float | None = None  # nothing of the whole server moved for so long
     waiting: int | None = None
     stuck_ranks: tuple[int, ...] = ()  # with work, unmoved for a minute
-    late_ranks: tuple[int, ...] = ()  # snapshot older than the others', less than a minute
+    late_ranks: tuple[int, ...] = ()  # behind the others, less than a minute
     ranks: int = 0
     scheduler_silent: bool | None = None  # /server_info timed out where /model_info answered
     blocked: bool = False  # /v1/loads timed out, and so did all that came after it
@@ -164,7 +164,7 @@ TABLE: tuple[Row, ...] = (
         lambda f: f"No progress for {_for(f)}, by the age of the newest load snapshot: long "
         "prefill, compile, GC or hang; stacks decide."),
     Row("late-ranks", Verdict.UNKNOWN, lambda f: bool(f.late_ranks),
-        lambda f: f"{_ranks(f.late_ranks, f.ranks)} published nothing lately while others did: "
+        lambda f: f"{_ranks(f.late_ranks, f.ranks)} did not move lately while others did: "
         "long prefill, compile, GC or hang; stacks decide."),
     Row("green-cannot-generate", Verdict.FALSE_GREEN,
         lambda f: f.generates is False and bool(f.ready or f.health_green),

@@ -22,7 +22,7 @@ TERMS = frozenset(
     SGLang sglang AllReduce HiCache RadixCache GiB MiB kB MB GB TB NaN E2E FP8 FP4 INT8 BF16
     token/s tokens/s req/s requests/s prefill/decode in-flight inter-token round-trip py-spy
     time-to-first-token end-to-end long-running roll-back read-only cut-off load-balancer
-    blocked-after-loads counter-reset counters-frozen generate-fails-health-ok
+    blocked-after-loads counter-reset counters-frozen rank-without-progress generate-fails-health-ok
     hicache-needs-admin-key idle-capture kv-pressure metrics-off no-access not-one-server
     partial-ranks proxy-answered queue-build-up rank-skew restart-between-bundles
     rust-ingress-no-api-key scheduler-silent secrets-exposed-by-server sessions-held-open

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.domain.exposition import Exposition, by_label, counter_change, total
 from app.domain.figures import rounded
-from app.domain.loads import MOST_RANKS, Loads, RankLoad
+from app.domain.loads import MOST_RANKS, STALE_SECONDS, Loads, RankLoad
 
 # Counted when a request ends or gives its first token. A long decode leaves them still.
 REQUEST_COUNTERS = (
@@ -97,6 +97,17 @@ class Progress:
     @property
     def fell(self) -> tuple[CounterMove, ...]:
         return tuple(move for move in self.moves if move.difference is None)
+
+    @property
+    def still_ranks(self) -> tuple[RankProgress, ...]:
+        """Ranks with work of which nothing moved for some seconds while another rank moved."""
+        if not any(rank.quiet_seconds == 0 for rank in self.ranks):
+            return ()
+        return tuple(
+            rank
+            for rank in self.ranks
+            if rank.work and rank.quiet_seconds and rank.quiet_seconds >= STALE_SECONDS
+        )
 
     @property
     def requests_moved(self) -> bool | None:

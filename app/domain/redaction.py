@@ -41,12 +41,14 @@ def redact_body(
     """*body* without secrets, and where they stood: JSON pointers, or lines of a text.
 
     *secrets* are those that we sent ourselves: an answer that echoes one loses it wherever it
-    stands. A body without secrets comes back byte for byte.
+    stands, also where JSON spells it with escapes. A body without secrets comes back byte for
+    byte.
     """
-    body, places = _without_known(body, fingerprint, secrets)
+    known = _known(secrets)
+    body, places = _without_known(body, fingerprint, known)
     if body.lstrip()[:1] in (b"{", b"["):
         try:
-            value, pointers = redact_json(read_json(body), fingerprint=fingerprint)
+            value, pointers = redact_json(read_json(body), fingerprint=fingerprint, secrets=known)
         except Malformed:
             pass  # then it is a text like any other
         else:
@@ -55,13 +57,15 @@ def redact_body(
     return safe, (*places, *lines)[:_MAX_PLACES]
 
 
-def redact_json(value: Json, *, fingerprint: Fingerprint) -> tuple[Json, tuple[str, ...]]:
+def redact_json(
+    value: Json, *, fingerprint: Fingerprint, secrets: Iterable[str] = ()
+) -> tuple[Json, tuple[str, ...]]:
     """*value* without secrets in any nested copy, and the JSON pointers where they stood.
 
     Looks into strings that hold JSON, into argument lists and command lines as well; the
     pointer is then that of the string.
     """
-    redaction = _Redaction(fingerprint)
+    redaction = _Redaction(fingerprint, _known(secrets))
     return redaction.of(value, ""), tuple(redaction.pointers)
 
 
@@ -86,12 +90,30 @@ def _redacted_lines(body: bytes, fingerprint: Fingerprint) -> tuple[bytes, tuple
     return b"".join([*parts, body[copied:]]), tuple(places)
 
 
+def _known(secrets: Iterable[str]) -> tuple[str, ...]:
+    """Those that can be told from ordinary words, the longest first: one may hold another."""
+    long_enough = {secret for secret in secrets if len(secret) >= _MIN_KNOWN_SECRET}
+    return tuple(sorted(long_enough, key=len, reverse=True))
+
+
+def mask_known(text: str, secrets: Iterable[str], *, fingerprint: Fingerprint) -> str:
+    """*text* with marks in the place of *secrets* that we sent ourselves."""
+    return _without(text, _known(secrets), fingerprint)
+
+
+def _without(text: str, known: tuple[str, ...], fingerprint: Fingerprint) -> str:
+    for secret in known:
+        if secret in text:
+            text = text.replace(secret, marked(secret, fingerprint))
+    return text
+
+
 def _without_known(
-    body: bytes, fingerprint: Fingerprint, secrets: Iterable[str]
+    body: bytes, fingerprint: Fingerprint, known: tuple[str, ...]
 ) -> tuple[bytes, tuple[str, ...]]:
     found = False
-    for secret in sorted(set(secrets), key=len, reverse=True):
-        if len(secret) >= _MIN_KNOWN_SECRET and secret.encode() in body:
+    for secret in known:
+        if secret.encode() in body:
             body = body.replace(secret.encode(), marked(secret, fingerprint).encode())
             found = True
     return body, ("a credential of ours, echoed",) if found else ()
@@ -102,13 +124,17 @@ class _Redaction:
     """One walk through a value; what was masked is noted on the way."""
 
     fingerprint: Fingerprint
+    known: tuple[str, ...] = ()  # what we sent ourselves
     inside: int = 0  # how many strings of JSON we are inside of
     pointers: list[str] = field(default_factory=list)
 
     def of(self, value: Json, at: str) -> Json:
         match value:
             case dict():
-                return {name: self._member(name, child, at) for name, child in value.items()}
+                return {
+                    self._without_known(name, at): self._member(name, child, at)
+                    for name, child in value.items()
+                }
             case list():
                 return self._list(value, at)
             case str():
@@ -129,7 +155,13 @@ class _Redaction:
             flag = isinstance(value, str) and value.startswith("--") and is_secret_name(value)
         return safe
 
+    def _without_known(self, text: str, at: str) -> str:
+        safe = _without(text, self.known, self.fingerprint)
+        self.pointers += [at] if safe != text else []
+        return safe
+
     def _string(self, text: str, at: str) -> str:
+        text = self._without_known(text, at)
         found = self._json_in(text)
         if found is None:
             safe, places = redact_text(text, fingerprint=self.fingerprint)
@@ -148,7 +180,7 @@ class _Redaction:
             value = read_json(text.encode(), max_depth=_MAX_DEPTH_INSIDE_JSON)
         except (Malformed, UnicodeEncodeError):
             return None
-        inner = _Redaction(self.fingerprint, self.inside + 1)
+        inner = _Redaction(self.fingerprint, self.known, self.inside + 1)
         safe = inner.of(value, "")
         return (orjson.dumps(safe).decode() if inner.pointers else text), tuple(inner.pointers)
 

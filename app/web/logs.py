@@ -52,12 +52,15 @@ def configure(settings: Settings) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
     logging.basicConfig(handlers=[handler], level=settings.log_level.upper(), force=True)
+    # At "debug" it tells all headers of an answer, and a target may echo what we sent.
+    logging.getLogger("httpcore").setLevel(logging.INFO)
 
 
 def _ending(settings: Settings) -> list[structlog.typing.Processor]:
-    if settings.log_format == "json":
+    on_terminal = sys.stderr.isatty()
+    if settings.log_format == "json" or (settings.log_format == "auto" and not on_terminal):
         return [structlog.processors.JSONRenderer()]
-    return [_make_visible, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    return [_make_visible, structlog.dev.ConsoleRenderer(colors=on_terminal)]
 
 
 def _make_visible(

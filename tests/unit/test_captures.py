@@ -8,7 +8,7 @@ import pytest
 from app.domain.bundle import summarise
 from tests.captured import HTTP, captured, ids
 
-SCENARIOS = sorted(path.name for path in HTTP.iterdir()) if HTTP.exists() else []
+SCENARIOS = sorted(path.name for path in HTTP.iterdir()) if HTTP.exists() else ["idle_fresh"]
 
 
 def summary_of(scenario: str) -> dict[str, Any]:

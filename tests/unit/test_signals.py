@@ -193,6 +193,43 @@ def test_frozen_passes_of_the_model_are_supported_for_ten_seconds() -> None:
     assert claims_of(two_scrapes(told, told))["counters-frozen"]["status"] == "supported"
 
 
+def ranks_after_ten_seconds(*, second_moved: bool) -> Bundle:
+    """Two DP ranks of a version whose snapshots carry no time; their passes are counted."""
+
+    def passes(first: int, second: int) -> bytes:
+        name = "sglang:cuda_graph_passes_total"
+        return f'{name}{{dp_rank="0"}} {first}\n{name}{{dp_rank="1"}} {second}\n'.encode()
+
+    at_work = [
+        {
+            key: value
+            for key, value in rank(number, num_running_reqs=8).items()
+            if key != "timestamp"
+        }
+        for number in (0, 1)
+    ]
+    return bundle(
+        answered("metrics_1", passes(100, 100)),
+        answered("loads_all_1", loads(*at_work)),
+        answered("metrics_2", passes(500, 480 if second_moved else 100), at=10.0),
+        answered("loads_all_2", loads(*at_work, at=10.0), at=10.0),
+    )
+
+
+def test_a_rank_that_stands_still_while_another_moves_is_named() -> None:
+    made = ranks_after_ten_seconds(second_moved=False)
+    claim = claims_of(made)["rank-without-progress"]
+    assert claim["says"].startswith("DP1: requests inside, and nothing moved for 10 s")
+    assert claim["status"] == "supported"
+    assert summarise(made)["health"]["verdict"] == "unknown"
+
+
+def test_ranks_that_all_move_are_quiet() -> None:
+    made = ranks_after_ten_seconds(second_moved=True)
+    assert state_of("rank-without-progress", made) == "quiet"
+    assert summarise(made)["health"]["verdict"] in ("healthy", "busy")
+
+
 def test_frozen_counters_without_work_are_quiet() -> None:
     told = metrics(num_running_reqs=0, num_queue_reqs=0, generation_tokens_total=7)
     assert state_of("counters-frozen", two_scrapes(told, told, apart=90.0)) == "quiet"

@@ -18,7 +18,7 @@ from app.web.views import Fragment, Page, View
 
 ENVIRONMENT = template_environment()
 TEMPLATES = sorted(path.relative_to(files.TEMPLATES) for path in files.TEMPLATES.rglob("*.html"))
-GIVEN_BY_RENDER = {"request", *ENVIRONMENT.globals}
+GIVEN_BY_RENDER = {"request", "url_for", "asset", *ENVIRONMENT.globals}
 JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 for module in pkgutil.iter_modules(views.__path__):

@@ -164,6 +164,29 @@ def counters_frozen(seen: Observed) -> Ruling:
     )
 
 
+def rank_without_progress(seen: Observed) -> Ruling:
+    """A DP rank holds requests and did not move while another rank did."""
+    rule, moves = "rank-without-progress", seen.progress
+    known = [rank for rank in moves.ranks if rank.quiet_seconds is not None]
+    if len(known) < 2:
+        return NotChecked(rule, "Fewer than two DP ranks told twice what they did.")
+    still = moves.still_ranks
+    numbers = {rank.dp_rank for rank in still or known}
+    proof = tuple(
+        evidence(one.artifact, one.at, one.as_json())
+        for one in moves.moves
+        if one.dp_rank in numbers
+    )[:8]
+    if not still:
+        return Quiet(rule, f"None of {len(known)} ranks stood still while another moved.", proof)
+    names = ", ".join(f"DP{rank.dp_rank}" for rank in still[:8])
+    quiet = min(rank.quiet_seconds or 0.0 for rank in still)
+    says = f"{names}: requests inside, and nothing moved for {quiet:.0f} s while other ranks moved."
+    minute = quiet >= WEDGED_SECONDS
+    status = Status.ESTABLISHED if minute else Status.SUPPORTED
+    return Claim(rule, says, status, proof, Level.BAD if minute else Level.WARN)
+
+
 def _short(stepped: bool) -> Status:  # noqa: FBT001 - the one thing that decides
     """Less than a minute: fits a hang, if passes of the model were counted at all."""
     return Status.SUPPORTED if stepped else Status.HYPOTHESIS
@@ -239,5 +262,6 @@ RULES = (
     generate_fails_health_ok,
     snapshot_stale,
     counters_frozen,
+    rank_without_progress,
     counter_reset,
 )
