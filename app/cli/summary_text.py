@@ -19,7 +19,7 @@ def capture_line(capture: Capture) -> str:
 
 def summary_text(summary: Mapping[str, Any]) -> str:
     """*summary* (interface, bundle summarize) as lines of plain text; unknown is a ``?``."""
-    blocks = (_head, _endpoints, _load, _latency, _signals)
+    blocks = (_head, _endpoints, _load, _latency, _signals, _next)
     return "\n\n".join("\n".join(lines) for block in blocks if (lines := list(block(summary))))
 
 
@@ -40,7 +40,10 @@ def table(rows: Sequence[Sequence[Any]], *, indent: str = "  ") -> Iterator[str]
 def _head(summary: Mapping[str, Any]) -> Iterator[str]:
     health, model = _map(summary, "health"), _map(summary, "model")
     yield printable(f"{_known(health.get('verdict'))}: {_known(summary.get('base_url'))}")
+    if health.get("says"):
+        yield printable(f"  {health['says']}")
     facts = (
+        ("class", summary.get("problem_class") or "not decided"),
         ("model", model.get("served_model_name") or model.get("model_path")),
         ("engine", f"{_known(summary.get('engine'))} {_known(summary.get('version'))}"),
         ("frontend", summary.get("frontend")),
@@ -100,6 +103,9 @@ def _load(summary: Mapping[str, Any]) -> Iterator[str]:
 
 def _latency(summary: Mapping[str, Any]) -> Iterator[str]:
     latency = _map(summary, "latency")
+    if latency.get("window_seconds") is None:
+        yield "Latency: not known, as there are no two scrapes of /metrics."
+        return
     window = _formed(latency.get("window_seconds"), "{:.1f} s") or _UNKNOWN
     yield f"Latency in the window between the two scrapes ({window}), seconds"
     rows: list[list[Any]] = [["", "n", "mean", "p50", "p90", "p99"]]
@@ -124,6 +130,18 @@ def _signals(summary: Mapping[str, Any]) -> Iterator[str]:
     for claim in signals:
         mark = _MARKS.get(claim.get("level", "note"), "  ")
         yield printable(f"{mark} {claim.get('says')} [{claim.get('id')}, {claim.get('status')}]")
+
+
+def _next(summary: Mapping[str, Any]) -> Iterator[str]:
+    guess = _map(summary, "best_guess")
+    if guess:
+        yield printable(f"Best guess: {guess.get('says')} [{guess.get('status')}]")
+    steps = summary.get("next_steps") or ()
+    yield "Next" if steps else "Next: nothing follows from this bundle alone."
+    for number, step in enumerate(steps, start=1):
+        yield printable(f"  {number}. {step.get('text')} {step.get('why')}")
+        if step.get("command"):
+            yield printable(f"     {step['command']}")
 
 
 def _formed(value: object, form: str) -> str | None:

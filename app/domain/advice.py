@@ -21,13 +21,22 @@ class Step:
     text: str
     why: str
     risk: str
+    command: str | None = None  # to run on the server's host
 
 
+# A stopped process refuses a blocking dump at once and one in disk sleep never ends it:
+# hence the second try and the time limit (py-spy 0.4.3).
+_DUMP_EVERY_SCHEDULER = (
+    'for pid in $(pgrep -f ^sglang::scheduler); do echo "== $pid"; '
+    "timeout 20 py-spy dump --pid $pid || timeout 20 py-spy dump --nonblocking --pid $pid; "
+    "done | tee stacks-$(date +%H%M%S).txt"
+)
 _STACKS = Step(
     "Take the stacks of every scheduler now, twice, before anything is restarted.",
     "Only stacks tell a hang from a long prefill, a compile or a GC pause, and a restart "
     "destroys them.",
     "py-spy stops each process for less than a second; --nonblocking stops nothing.",
+    _DUMP_EVERY_SCHEDULER,
 )
 _NO_POLLING = Step(
     "Do not ask /server_info or a health probe again until the stacks are saved.",

@@ -52,7 +52,7 @@ def incident_page(session: Session, shell: Shell, story: Story) -> IncidentPage:
         setup=_setup(judged.about or {}),
         verdict=_verdict(incident, judged, bundle),
         vitals=vitals(judged.about),
-        steps=[StepTold(**one) for one in judged.next_steps[:MOST_STEPS]],
+        steps=[_step(one) for one in judged.next_steps[:MOST_STEPS]],
         bundle=_last(session, bundle) if bundle else None,
         targets=[target for target in targets if target.deleted_at is None],
         job=jobs[0] if jobs else None,
@@ -91,6 +91,11 @@ def _setup(summary: Summary) -> str:
         f"sglang {version}" if version else None,
     )
     return " · ".join(str(part) for part in told if part)
+
+
+def _step(told: Mapping[str, Any]) -> StepTold:
+    """A summary that an older version stored has no commands."""
+    return StepTold(told["text"], told["why"], told["risk"], told.get("command"))
 
 
 def _verdict(incident: Incident, judged: Judgement, bundle: BundleRow | None) -> VerdictTold:

@@ -38,6 +38,7 @@ class StepTold:
     text: str
     why: str
     risk: str
+    command: str | None
 
 
 @dataclass(frozen=True)
