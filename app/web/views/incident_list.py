@@ -1,7 +1,7 @@
 """The incident list as it is shown: rows, tabs, headline and what the headline rests on."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
@@ -61,9 +61,8 @@ class ListRow:
     quiet: bool
 
     @classmethod
-    def of(cls, incident: Incident, targets: Sequence[KnownTarget], now: datetime) -> Self:
-        """*incident* with what was last seen of its target."""
-        seen = next((one.seen for one in targets if one.name == incident.targets_told), None)
+    def of(cls, incident: Incident, seen: Mapping[str, Any] | None, now: datetime) -> Self:
+        """*incident* with what was last *seen* of its target, if it has a single one."""
         told = [(seen or {}).get(name) for name in ("model", "topology")]
         return cls(
             incident=incident,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from app.domain.claims import ProblemClass, Status
 from app.domain.report_entries import FIELDS, Entry
@@ -16,6 +16,43 @@ ChipOf = Callable[[Mapping[str, Any]], Chip]
 STATUSES = (Status.HYPOTHESIS, Status.SUPPORTED, Status.ESTABLISHED, Status.UNKNOWN)
 LEADING = ("problem_class", "strongest_signal")  # their first sentence is what is read first
 CLASSES = ("not decided", *ProblemClass)
+
+
+class AnyEntry(Protocol):
+    """What a field asks of its entries, here and in a share."""
+
+    @property
+    def status(self) -> str: ...
+    @property
+    def telling(self) -> bool: ...
+    @property
+    def struck(self) -> object: ...
+
+
+EntryT = TypeVar("EntryT", bound=AnyEntry)
+
+
+@dataclass(frozen=True)
+class ReportField(Generic[EntryT]):
+    """One of the seven fields with what stands in it."""
+
+    name: str
+    title: str
+    entries: Sequence[EntryT]
+
+    @property
+    def leads(self) -> bool:
+        return self.name in LEADING
+
+    @property
+    def open(self) -> bool:
+        """Whether nothing that stands here is known."""
+        return all(entry.status == "unknown" for entry in self.entries if not entry.struck)
+
+    @property
+    def quiet(self) -> int:
+        """How many checks found nothing or could not run."""
+        return sum(not entry.telling for entry in self.entries)
 
 
 @dataclass(frozen=True)
@@ -64,25 +101,8 @@ class EntryTold:
         return self.struck is None and not self.key.startswith("problem-class")
 
 
-@dataclass(frozen=True)
-class FieldTold:
-    name: str
-    title: str
-    entries: Sequence[EntryTold]
-
-    @property
-    def leads(self) -> bool:
-        return self.name in LEADING
-
-    @property
-    def open(self) -> bool:
-        """Whether nothing that stands here is known."""
-        return all(entry.status == "unknown" for entry in self.entries if not entry.struck)
-
-    @property
-    def quiet(self) -> int:
-        """How many checks found nothing or could not run."""
-        return sum(not entry.telling for entry in self.entries)
+class FieldTold(ReportField[EntryTold]):
+    """A field of the living report."""
 
     @classmethod
     def of(cls, name: str, entries: Sequence[Entry], chip_of: ChipOf) -> Self:

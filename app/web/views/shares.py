@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from app.domain.report_entries import FIELDS
 from app.store.tables import Share
 from app.web.views.base import Page, View
-from app.web.views.reports import LEADING, moment
+from app.web.views.reports import ReportField, moment
 
 LIVES = {"1 hour": 3600, "1 day": 86_400, "7 days": 604_800, "30 days": 2_592_000}
 
@@ -23,27 +23,6 @@ class SharedEntry:
     by: str | None
     struck: str | None
     evidence: Sequence[str]
-
-
-@dataclass(frozen=True)
-class SharedField:
-    name: str
-    title: str
-    entries: Sequence[SharedEntry]
-
-    @property
-    def leads(self) -> bool:
-        return self.name in LEADING
-
-    @property
-    def open(self) -> bool:
-        """Whether nothing that stands here is known."""
-        return all(entry.status == "unknown" for entry in self.entries if not entry.struck)
-
-    @property
-    def quiet(self) -> int:
-        """How many checks found nothing or could not run."""
-        return sum(not entry.telling for entry in self.entries)
 
 
 @dataclass(frozen=True)
@@ -63,7 +42,7 @@ class SharedCopy:
     revision: int
     frozen_at: datetime | None
     expires_at: datetime | None  # None in a preview: nobody has chosen yet
-    fields: Sequence[SharedField]
+    fields: Sequence[ReportField[SharedEntry]]
     timeline: Sequence[tuple[datetime | None, str]]
 
     @classmethod
@@ -81,7 +60,7 @@ class SharedCopy:
             frozen_at=moment(copy["frozen_at"]),
             expires_at=expires_at,
             fields=[
-                SharedField(name, title, [SharedEntry(**one) for one in copy["fields"][name]])
+                ReportField(name, title, [SharedEntry(**one) for one in copy["fields"][name]])
                 for name, title in FIELDS.items()
             ],
             timeline=[(moment(one["at"]), one["says"]) for one in copy["timeline"]],
