@@ -46,6 +46,11 @@ def diff(before: Bundle, after: Bundle) -> dict[str, Any]:
     of the bundles does not tell: their absence is no change.
     """
     old, new = _told(before), _told(after)
+    # Two endpoints tell the identity: what one bundle did not tell has not gone away.
+    both = old["version"].keys() & new["version"].keys()
+    old["version"], new["version"] = (
+        {name: told["version"][name] for name in both} for told in (old, new)
+    )
     entries: list[Entry] = []
     alike, not_compared = 0, []
     for section in SECTIONS:

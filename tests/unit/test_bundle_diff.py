@@ -55,6 +55,14 @@ def test_the_most_suspect_change_stands_first() -> None:
     ]
 
 
+def test_an_identity_that_one_bundle_did_not_tell_has_not_gone_away() -> None:
+    model = {"model_path": "/models/r1", "weight_version": "0413"}
+    hung = bundle(answered("model_info", model), silent("server_info"))
+    found = diff(told(weight_version="0412"), hung)
+    assert names(found["changes"]) == ["weight_version"]
+    assert "settings" in found["not_compared"]
+
+
 def test_each_change_says_before_after_and_why_it_stands_there() -> None:
     [entry] = diff(told(), told(moe_a2a_backend="deepep"))["changes"]
     assert (entry["before"], entry["after"]) == ("none", "deepep")
