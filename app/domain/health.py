@@ -110,6 +110,7 @@ def health_facts(observed: Observed) -> HealthFacts:
         late_ranks=_behind(observed),
         ranks=len(load.ranks) if load else 0,
         scheduler_silent=scheduler_silent(observed),
+        several_servers=not observed.one_server,
         blocked=blocked_by_loads(observed.captures) is not None,
     )
 

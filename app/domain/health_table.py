@@ -57,6 +57,7 @@ class HealthFacts:
     late_ranks: tuple[int, ...] = ()  # behind the others, less than a minute
     ranks: int = 0
     scheduler_silent: bool | None = None  # /server_info timed out where /model_info answered
+    several_servers: bool = False  # the answers cannot be of one server
     blocked: bool = False  # /v1/loads timed out, and so did all that came after it
 
     @property
@@ -140,7 +141,8 @@ TABLE: tuple[Row, ...] = (
     Row("came-back", Verdict.BUSY,
         lambda f: f.generates is True and not f.moved and not f.red
         and f.ranks <= 1  # of several ranks any one may have given the token
-        and not f.late_ranks and (f.scheduler_silent is True or f.fresh is False),
+        and not f.late_ranks and not f.several_servers
+        and (f.scheduler_silent is True or f.fresh is False),
         "A scheduler was silent while it was asked, and the probe after that produced a token: "
         "slow, not stuck. A first forward pass, a compile or a long prefill does this."),
     Row("red-but-generates", Verdict.FALSE_RED, lambda f: f.generates is True and f.red,
@@ -179,6 +181,9 @@ TABLE: tuple[Row, ...] = (
         lambda f: f.work is True and f.moved is False and not f.generates,
         "No progress between two looks: long prefill, compile, GC or hang; stacks decide."),
     # Serving.
+    Row("several-servers", Verdict.UNKNOWN, lambda f: f.several_servers,
+        "Several servers stand behind this address and each answer is of one of them: that one "
+        "serves says nothing of the others."),
     Row("busy", Verdict.BUSY, lambda f: f.moved is True and bool(f.waiting),
         lambda f: f"The work moves and {f.waiting} requests wait."),
     Row("moves", Verdict.HEALTHY, lambda f: f.moved is True, "The work moves."),

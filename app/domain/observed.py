@@ -63,6 +63,7 @@ class Observed:
     latency: Mapping[str, Any]
     work_done: Mapping[str, Any] | None
     baseline: Mapping[str, Any] = field(default_factory=dict)  # of the last healthy bundle
+    one_server: bool = True  # as far as the answers show; see ``apart``
 
     @property
     def healthy_load(self) -> Mapping[str, Any]:
@@ -156,7 +157,7 @@ def apart(observed: Observed) -> Observed:
     """*observed* without what compares two looks: they are known not to be of one server."""
     moved = progress(observed.scrapes[-1:], comparable(observed.loads)[-1:])
     told = latency(observed.scrapes[-1:], None)
-    return replace(observed, progress=moved, latency=told, work_done=None)
+    return replace(observed, progress=moved, latency=told, work_done=None, one_server=False)
 
 
 def _latency(scrapes: Sequence[Scrape], moved: Progress) -> dict[str, Any]:

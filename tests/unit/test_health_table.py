@@ -52,6 +52,7 @@ LINES: list[tuple[str, HealthFacts, str]] = [
     ("cannot-generate", HealthFacts(generates=False), "unknown"),
     ("scheduler-silent", HealthFacts(scheduler_silent=True, ready=True), "unknown"),
     ("no-progress", HealthFacts(work=True, moved=False), "unknown"),
+    ("several-servers", HealthFacts(several_servers=True, work=True, moved=True), "unknown"),
     ("busy", HealthFacts(work=True, moved=True, waiting=4), "busy"),
     ("moves", HealthFacts(work=True, moved=True, waiting=0), "healthy"),
     ("generates", HealthFacts(generates=True, work=False), "healthy"),
@@ -107,6 +108,7 @@ FACTS = st.builds(
     late_ranks=st.sampled_from(((), (1,))),
     ranks=st.sampled_from((0, 1, 2, 8)),
     scheduler_silent=SOME,
+    several_servers=st.booleans(),
     blocked=st.booleans(),
 )
 
@@ -129,6 +131,7 @@ def test_healthy_is_never_said_over_a_red_light_or_a_silent_rank(facts: HealthFa
         assert not facts.red
         assert not facts.late_ranks
         assert not facts.stuck_ranks
+        assert not facts.several_servers
         one_rank_came_back = facts.generates and facts.ranks <= 1
         assert one_rank_came_back or not facts.scheduler_silent
 
