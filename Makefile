@@ -26,6 +26,9 @@ unit: $(VENV)/.test  ## the quick half of the tests
 bench: $(VENV)/.test  ## the tables of docs/benchmarks.md; never part of `test`
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest tests/benchmarks -m benchmark -s
 
+screenshots: $(VENV)/.test  ## the pictures of the README, of a seeded console
+	$(BIN)/python -m tests.e2e.pictures
+
 format: $(VENV)/.test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .

@@ -124,6 +124,7 @@ document.addEventListener("htmx:before:response", (event) => {
   if (answer.status < 400 || answer.headers.has("HX-Retarget")) return;
   event.preventDefault();  // a proxy's error page would replace the part that asked
   announce(`The answer was ${answer.status}.`);
+  event.target.dispatchEvent(new CustomEvent("refused"));
 });
 document.addEventListener("htmx:after:swap", () => {
   lastAnswer = Date.now();

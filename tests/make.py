@@ -8,7 +8,7 @@ from typing import Any
 from app.domain.capture import Bundle, Capture
 from app.store import landing
 from app.store.audit import Actor
-from app.store.database import writing
+from app.store.database import reading, writing
 from app.store.incidents import OpenIncident, open_incident
 from app.store.stores import Stores
 from app.store.tables import BundleRow, Incident, Job, Target
@@ -66,10 +66,12 @@ def bundle(
         replace(one, started_at=one.started_at + shift) if one.started_at else one
         for one in captures
     ]
+    with reading(stores.engine) as session:
+        baseline = landing.baseline_of(session, session.get(Target, target.id))
     made = landing.whole(
         stores.artifacts,
         Bundle(target.base_url, at - took, tuple(moved), finished_at=at, made_by="a test"),
-        baseline=None,
+        baseline=baseline,
     )
     with writing(stores.engine) as session:
         job = Job(

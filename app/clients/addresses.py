@@ -7,7 +7,7 @@ of a cloud. The name is checked when it is typed; the address when it is connect
 import ipaddress
 import re
 from collections.abc import Sequence
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from app.errors import Rejected
 
@@ -25,7 +25,14 @@ _METADATA = frozenset(
     )
 )
 _METADATA_NAMES = frozenset(("metadata.google.internal", "metadata", "instance-data"))
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_ENDS_IN_IPV4 = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "64:ff9b::/96",  # NAT64, RFC 6052
+        "64:ff9b:1::/48",  # NAT64 of one network, RFC 8215
+        "::ffff:0:0:0/96",  # translated, RFC 2765
+    )
+)
 _ODD = re.compile(r"[\x00-\x20\x7f\\]")
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|\d+")
@@ -47,7 +54,8 @@ def check_url(url: str) -> str:
     host = _host(parts)
     port = _port(parts)
     shown = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{shown}{port}{parts.path.rstrip('/')}"
+    path = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=~")
+    return f"{parts.scheme}://{shown}{port}{path}"
 
 
 def check_address(address: str, allowed: Sequence[str] = (), *, host: str = "") -> None:
@@ -114,7 +122,7 @@ def _unwrapped(ip: Address) -> Address:
     """The IPv4 address inside an IPv6 one, however it is wrapped."""
     if isinstance(ip, ipaddress.IPv4Address):
         return ip
-    if ip in _NAT64:
+    if any(ip in network for network in _ENDS_IN_IPV4):
         return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
     if ip.teredo is not None:
         return ip.teredo[1]

@@ -13,6 +13,7 @@ from app.domain.ingress import explained
 from app.domain.phases import Ask, Decide, Phase, Plan, next_phase, scraped
 
 MADE_BY = "incident-console 0.1.0"
+ENDING_SECONDS = 0.05  # of the deadline, for connecting and for giving up what still hangs
 
 Landed = Callable[[Capture], None]
 
@@ -52,7 +53,7 @@ class Collection:
     async def run(self, phase: Phase) -> None:
         """Make the captures of *phase*, those of one phase at the same time."""
         start = time.monotonic()
-        left = self.plan.deadline_seconds - self.spent_seconds
+        left = self.plan.deadline_seconds - ENDING_SECONDS - self.spent_seconds
         for capture in phase.skipped:
             self._land(capture)
         async with asyncio.TaskGroup() as group:

@@ -6,6 +6,7 @@ only where it is needed. Secrets are out of the body before anybody else sees it
 """
 
 import asyncio
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -24,12 +25,20 @@ from app.clients.silences import SILENCES, silence
 from app.domain.capture import Capture, Outcome
 from app.domain.endpoints import KIB, Access, Endpoint
 from app.domain.outcomes import outcome_of
-from app.domain.redaction import Fingerprint, redact_body, redact_text
+from app.domain.redaction import Fingerprint, mask_known, redact_body, redact_text
 from app.errors import Rejected
 
 _KEPT_HEADERS = ("server", "content-type")
-_MAX_HEADER_CHARACTERS = 200
+_MAX_HEADER_CHARACTERS, _MAX_DETAIL_CHARACTERS = 200, 300
 _KEPT_OF_A_CUT_BODY_BYTES = 64 * KIB
+# What the exchange itself is made of: where it goes, where it ends, how it is packed.
+_OURS_ALONE = frozenset(
+    """
+    host connection keep-alive proxy-connection content-length transfer-encoding te trailer
+    upgrade expect accept-encoding
+    """.split()  # noqa: SIM905  (a word list reads best as words)
+)
+_SECRET_WORD = re.compile(r"[^\s;,]{8,}")  # of a header: "blue" or "https" is in every answer
 _IN_PLACE_BYTES = 256 * KIB  # a larger body is redacted in a thread, so that others are not held up
 
 
@@ -52,13 +61,14 @@ class TargetAddress:
         for name in self.headers:
             if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
                 raise Rejected(f"{name!r} is not the name of a header.")
+            if name.lower() in _OURS_ALONE:
+                raise Rejected(f"The header {name} is the console's own to send.")
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """What we send and must never keep when the target echoes it."""
-        return tuple(
-            text for text in (self.token, self.admin_token, *self.headers.values()) if text
-        )
+        words = (word for text in self.headers.values() for word in _SECRET_WORD.findall(text))
+        return tuple(text for text in (self.token, self.admin_token, *words) if text)
 
 
 @dataclass(slots=True)
@@ -165,8 +175,11 @@ class TargetClient:
             outcome=outcome,
             status=exchange.status,
             body=body,
-            headers={name: self._safe(text) for name, text in exchange.headers.items()},
-            detail=self._safe(detail),
+            headers={
+                name: self._safe(text)[:_MAX_HEADER_CHARACTERS]
+                for name, text in exchange.headers.items()
+            },
+            detail=self._safe(detail)[:_MAX_DETAIL_CHARACTERS],
             redacted=places,
         )
 
@@ -178,8 +191,7 @@ class TargetClient:
         return redacted() if len(body) <= _IN_PLACE_BYTES else await asyncio.to_thread(redacted)
 
     def _safe(self, text: str) -> str:
-        for secret in self.address.secrets:
-            text = text.replace(secret, "‹redacted›")
+        text = mask_known(text, self.address.secrets, fingerprint=self._fingerprint)
         return redact_text(text, fingerprint=self._fingerprint)[0]
 
     def _url(self, endpoint: Endpoint) -> httpcore.URL:
@@ -199,16 +211,16 @@ class TargetClient:
             Access.ADMIN: self.address.admin_token or self.address.token,
         }[endpoint.access]
         own = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close"}
+        given = {name.title(): text for name, text in self.address.headers.items()}
         credential = {"Authorization": f"Bearer {token}"} if token else {}
-        all_of = {**own, "User-Agent": "incident-console", **self.address.headers, **credential}
+        all_of = {**own, "User-Agent": "incident-console", **given, **credential}
         return list(all_of.items())
 
 
 def _headers_of(response: httpcore.Response) -> tuple[dict[str, str], dict[str, str]]:
-    """The headers that are kept, and all of them; lower-case, cut to a length that is no attack."""
+    """The headers that are kept, and all of them; names in lower case."""
     every = {
-        name.decode("latin-1").lower(): value.decode("latin-1")[:_MAX_HEADER_CHARACTERS]
-        for name, value in response.headers
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
     }
     return {name: every[name] for name in _KEPT_HEADERS if name in every}, every
 

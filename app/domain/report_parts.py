@@ -94,4 +94,7 @@ def placed(evidence: Iterable[Mapping[str, Any]], artifact: str) -> list[dict[st
 
 def rfc3339(moment: datetime | None) -> str | None:
     """UTC to the second, with ``Z``."""
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if moment else None
+    if moment is None:
+        return None
+    # Not strftime, which writes the year 1 as "1".
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

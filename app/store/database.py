@@ -3,12 +3,17 @@
 SQLite has one writer at a time: a writing session takes the lock at its start (BEGIN
 IMMEDIATE), does nothing but database work, and commits at its end, so that no reasoning
 about races is needed inside. ``synchronous=FULL``: what was acknowledged survives power loss.
+
+What targets and people write is kept alike on both: NaN and infinity in JSON become null, as
+PostgreSQL refuses them there, and in its texts U+0000 is written as U+FFFD.
 """
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import orjson
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -24,9 +29,16 @@ def open_database(url: str) -> Engine:
     if parsed.drivername == "postgresql":
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(
-            parsed, pool_size=20, max_overflow=20, pool_pre_ping=True, hide_parameters=True
+        engine = create_engine(
+            parsed,
+            pool_size=20,
+            max_overflow=20,
+            pool_pre_ping=True,
+            hide_parameters=True,
+            json_serializer=_json,
         )
+        event.listen(engine, "before_cursor_execute", _send_no_nul, retval=True)
+        return engine
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(
@@ -34,10 +46,37 @@ def open_database(url: str) -> Engine:
         pool_size=40,
         connect_args={"check_same_thread": False},
         hide_parameters=True,  # an error in the log must not tell a hash or a sealed token
+        json_serializer=_json,
     )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _json(value: Any) -> str:  # noqa: ANN401  (any JSON)
+    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _send_no_nul(
+    _connection: Connection,
+    _cursor: Any,  # noqa: ANN401
+    statement: str,
+    parameters: Any,  # noqa: ANN401
+    _context: Any,  # noqa: ANN401
+    _many: bool,  # noqa: FBT001
+) -> tuple[str, Any]:
+    return statement, _without_nul(parameters)
+
+
+def _without_nul(value: Any) -> Any:  # noqa: ANN401
+    match value:
+        case str():
+            return value.replace("\0", "\ufffd")
+        case dict():
+            return {name: _without_nul(one) for name, one in value.items()}
+        case list():
+            return [_without_nul(one) for one in value]
+    return value
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:

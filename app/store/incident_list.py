@@ -31,7 +31,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many incidents each tab holds, and how the open ones rank."""
+    """How many incidents each tab holds, and how many of the open ones have each rank."""
 
     tabs: dict[str, int]
     ranks: dict[int, int]
@@ -68,19 +68,22 @@ def list_incidents(
 
 
 def count_tabs(session: Session, me: str) -> Counts:
-    """The counts beside the tabs, by one grouped query."""
+    """The counts beside the tabs. Only open incidents are grouped: the others only grow."""
     mine = func.sum(case((col(Incident.assignee) == me, 1), else_=0))
-    query = select(Incident.rank, Incident.state, func.count(), mine).group_by(
-        col(Incident.rank), col(Incident.state)
+    query = (
+        select(Incident.rank, Incident.state, func.count(), mine)
+        .where(Incident.rank < Rank.RESOLVED)
+        .group_by(col(Incident.rank), col(Incident.state))
     )
     tabs = dict.fromkeys(TABS, 0)
     ranks: dict[int, int] = {}
     for rank, state, count, of_me in session.exec(query):
-        tabs["all"] += count
-        tabs["resolved" if state == "resolved" else "open"] += count
+        tabs["open"] += count
         tabs["unacknowledged"] += count if state == "open" else 0
-        tabs["mine"] += of_me if state != "resolved" else 0
+        tabs["mine"] += of_me
         ranks[rank] = ranks.get(rank, 0) + count
+    tabs["all"] = session.exec(select(func.count()).select_from(Incident)).one()
+    tabs["resolved"] = tabs["all"] - tabs["open"]
     return Counts(tabs, ranks)
 
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, bindparam
 from sqlmodel import Session, col, delete, select
 
 from app.errors import Rejected
@@ -11,6 +11,15 @@ from app.store.accounts import find_user
 from app.store.audit import Actor, note
 from app.store.database import reading, writing
 from app.store.tables import User, WebSession
+
+# Built once: every request asks it, and building it costs as much as asking.
+_WHOSE_SESSION = (
+    select(User.name, User.role)
+    .join(WebSession, col(WebSession.user_id) == col(User.id))
+    .where(col(WebSession.token_hash) == bindparam("token_hash"))
+    .where(col(WebSession.expires_at) > bindparam("at"))
+    .where(col(User.disabled_at).is_(None))
+)
 
 
 def sign_in(
@@ -61,13 +70,8 @@ def session_actor(
     session: Session, token: str, *, address: str | None, at: datetime
 ) -> Actor | None:
     """Who is signed in with *token*; None when expired, ended or disabled. One query."""
-    query = (
-        select(User.name, User.role)
-        .join(WebSession, col(WebSession.user_id) == col(User.id))
-        .where(WebSession.token_hash == secret.digest(token), col(WebSession.expires_at) > at)
-        .where(col(User.disabled_at).is_(None))
-    )
-    found = session.exec(query).first()
+    given = {"token_hash": secret.digest(token), "at": at}
+    found = session.exec(_WHOSE_SESSION, params=given).first()
     return Actor(found[0], "user", found[1], address) if found else None
 
 

@@ -1,4 +1,7 @@
-"""What endpoints ask for, each by one name: the signature tells who may call and what it writes."""
+"""What endpoints ask for, each by one name: the signature tells who may call and what it writes.
+
+What asks no database is ``async``, as FastAPI takes every other function to a thread and back.
+"""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,7 +20,7 @@ from app.web.views import Shell
 RANKS = {"reader": 0, "operator": 1, "admin": 2}
 
 
-def _stores(request: Request) -> Stores:
+async def _stores(request: Request) -> Stores:
     stores: Stores = request.app.state.stores
     return stores
 
@@ -41,7 +44,7 @@ Reading = Annotated[Session, Depends(_reading)]
 Writing = Annotated[Session, Depends(_writing, scope="function")]
 
 
-def _now() -> datetime:
+async def _now() -> datetime:
     return datetime.now(UTC)
 
 
@@ -60,7 +63,7 @@ class _Role:
     def __init__(self, least: str) -> None:
         self.least = least
 
-    def __call__(self, request: Request) -> Actor:
+    async def __call__(self, request: Request) -> Actor:
         actor = current_actor(request)
         if actor is None:
             raise Unauthenticated("Sign in to see this.", fix="Sign in, or send a bearer token.")

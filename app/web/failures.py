@@ -12,7 +12,9 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
+from sqlalchemy.exc import DataError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import errors
@@ -150,7 +152,7 @@ def _of_framework(request: Request, error: Exception) -> Response:
 
 
 def _number_too_large(request: Request, _error: Exception) -> Response:
-    """SQLite takes numbers of 64 bits; no row of ours has a larger one."""
+    """Databases take numbers of 64 bits; no row of ours has a larger one."""
     return respond(request, errors.NotFound("There is nothing with such a number."))
 
 
@@ -159,7 +161,8 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(ConsoleError, _on_purpose)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _of_framework)
-    app.add_exception_handler(OverflowError, _number_too_large)
+    app.add_exception_handler(OverflowError, _number_too_large)  # of SQLite
+    app.add_exception_handler(DataError, _number_too_large)  # of PostgreSQL
 
 
 class LastResort:
@@ -183,9 +186,12 @@ class LastResort:
             await self.app(scope, receive, send_and_note)
         except ConsoleError as error:
             answer = respond(Request(scope), error)
+        except ClientDisconnect:  # nobody is left to be told
+            return
         except Exception:
             # The one broad except of the web: a mistake of ours becomes a page and a log line.
-            _log.exception("request failed", path=scope["path"])
+            # Not the path: a share's holds its secret. The request's own line tells the route.
+            _log.exception("request failed")
             if started:  # the client must not take half an answer for a whole one
                 raise
             answer = respond(Request(scope), _our_mistake())

@@ -1,11 +1,18 @@
 """How figures are written on a page: with unit, thin groups, and a word for "not known"."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from app.domain.report_parts import rfc3339
+
 THIN = "\u2009"
 UNKNOWN = "not known"
+# Controls, and marks that turn the direction of writing: "exe.gpj" would read as "jpg.exe".
+_HARMFUL = re.compile(
+    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def clock(moment: datetime | None) -> str:
@@ -20,7 +27,7 @@ def day(moment: datetime | None) -> str:
 
 def iso(moment: datetime | None) -> str:
     """RFC 3339 with ``Z``, to the second, for ``<time datetime>`` and JSON."""
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if moment else ""
+    return rfc3339(moment) or ""
 
 
 def span(length: timedelta | float | None) -> str:
@@ -67,6 +74,14 @@ def visible(text: str) -> str:
     return "".join(
         char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text
     )
+
+
+def harmless(value: object) -> object:
+    """*value* as a page may hold it: like ``visible``, but writing of every language stays."""
+    if not isinstance(value, str) or not _HARMFUL.search(value):
+        return value
+    # The same kind of text again: what is markup already would else be escaped once more.
+    return type(value)(_HARMFUL.sub(lambda found: f"\\x{ord(found[0]):02x}", value))
 
 
 FILTERS: dict[str, Callable[..., Any]] = {

@@ -19,6 +19,7 @@ from app.store.audit import Actor
 from app.store.database import writing
 from app.store.idempotency import KeptAnswer, KeyedRequest
 from app.store.stores import Stores
+from app.web.access import bearer_token
 
 HEADER = "Idempotency-Key"
 _LONGEST_KEY = 200
@@ -61,6 +62,8 @@ async def _keyed(request: Request, key: str, actor: Actor) -> KeyedRequest:
     if not 0 < len(key) <= _LONGEST_KEY:
         raise Malformed(f"An Idempotency-Key has 1 to {_LONGEST_KEY} characters.")
     told = hashlib.sha256(f"{request.url.path}?{request.url.query}\n".encode())
+    # A later token may bear the same name; it must not be told what the earlier one was.
+    told.update((bearer_token(request) or "").encode())
     if request.headers.get("content-type", "").startswith("multipart/"):
         told.update(request.headers.get("content-length", "").encode())
     else:

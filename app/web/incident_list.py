@@ -1,7 +1,8 @@
 """Pages: the incident list, whole and as the fragment that keeps it fresh."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from sqlmodel import Session
@@ -11,7 +12,6 @@ from app.errors import Malformed
 from app.store.audit import Actor
 from app.store.incident_list import (
     Cursor,
-    KnownTarget,
     Listing,
     count_tabs,
     known_targets,
@@ -39,7 +39,7 @@ _PLACES: dict[str, tuple[type, ...]] = {"all": (int,), "resolved": (str, int)}
 router = APIRouter(include_in_schema=False)
 
 
-def _asked(
+async def _asked(
     state: Annotated[str, Query(max_length=20)] = "open",
     q: Annotated[str, Query(max_length=MAX_LENGTH)] = "",
     after: Annotated[str, Query(max_length=400)] = "",
@@ -75,7 +75,7 @@ def changed_fragment(
     request: Request, actor: Reader, asked: AskedList, session: Reading, now: Now, mark: Mark
 ) -> Response:
     """How many rows changed: asked instead of the list while a hand is on it."""
-    rows, _ = _rows(session, actor, asked, now, targets=[])
+    rows, _ = _rows(session, actor, asked, now, seen={})
     changed = changed_since(mark, rows)
     return render(request, ChangedFragment(changed=changed, asked=asked, mark=mark))
 
@@ -85,7 +85,8 @@ def _fragment(
 ) -> ListFragment:
     counts = count_tabs(session, actor.name)
     targets = known_targets(session)
-    rows, next_place = _rows(session, actor, asked, now, targets=targets)
+    seen = {one.name: one.seen for one in targets if one.seen}
+    rows, next_place = _rows(session, actor, asked, now, seen=seen)
     headline = Headline.of(counts, targets, now)
     failing = counts.failing
     return ListFragment(
@@ -108,13 +109,13 @@ def _rows(
     asked: Asked,
     now: datetime,
     *,
-    targets: list[KnownTarget],
+    seen: Mapping[str, dict[str, Any]],
 ) -> tuple[list[ListRow], Cursor | None]:
     listing = Listing(asked.tab, actor.name, read_filter(asked.text))
     rows, place = list_incidents(
         session, listing, limit=PAGE_ROWS, after=place_of(asked.tab, asked.after)
     )
-    return [ListRow.of(row, targets, now) for row in rows], place
+    return [ListRow.of(row, seen.get(row.targets_told), now) for row in rows], place
 
 
 def place_of(tab: str, cursor: str) -> Cursor | None:

@@ -14,7 +14,7 @@ from fastapi import Query
 
 from app.errors import Malformed
 
-Place = str | int | float | bool | None
+Place = str | int | float | None
 MAX_LIMIT = 200
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="At most so many items.")]
@@ -38,8 +38,28 @@ def decode(cursor: str) -> tuple[Place, ...]:
     return tuple(place)
 
 
+def number(cursor: str | None) -> int | None:
+    """The number of the row that *cursor* stands after; None without one. Raises Malformed."""
+    match decode(cursor) if cursor else None:
+        case None:
+            return None
+        case (int() as row_id,) if 0 < row_id < 2**63:
+            return row_id
+    raise _not_ours()
+
+
+def name(cursor: str | None) -> str:
+    """The name that *cursor* stands after; empty without one. Raises Malformed."""
+    match decode(cursor) if cursor else None:
+        case None:
+            return ""
+        case (str() as last,):
+            return last
+    raise _not_ours()
+
+
 def _is_place(part: object) -> bool:
-    return part is None or isinstance(part, str | int | float)
+    return part is None or (isinstance(part, str | int | float) and not isinstance(part, bool))
 
 
 def _not_ours() -> Malformed:

@@ -44,6 +44,7 @@ def article(page: str) -> str:
     assert found
     # The preview is read a moment before the link is made, and has no expiry yet.
     told = re.sub(r"<span>(frozen|link expires).*?</span>", "", found[0], flags=re.DOTALL)
+    told = re.sub(r"(</?)h1\b", r"\1h2", told)  # a page has one h1; the preview's has its own
     return re.sub(r"\s+", " ", told)
 
 

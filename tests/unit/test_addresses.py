@@ -101,3 +101,14 @@ def test_allowed_targets_leave_out_all_others() -> None:
         check_address("192.168.0.1", allowed, host="gpu-2.example")
     with pytest.raises(Rejected, match="never"):
         check_address("169.254.169.254", ("169.254.0.0/16",))
+
+
+@pytest.mark.parametrize("host", ["[::ffff:0:169.254.169.254]", "[64:ff9b:1::a9fe:a9fe]"])
+def test_a_metadata_address_is_found_in_translated_ones(host: str) -> None:
+    with pytest.raises(Rejected, match="never asked"):
+        check_url(f"http://{host}")
+
+
+def test_a_path_is_spelled_so_that_it_can_be_sent() -> None:
+    assert check_url("http://h/prä\u202efix/") == "http://h/pr%C3%A4%E2%80%AEfix"
+    assert check_url("http://h/a%20b") == "http://h/a%20b"

@@ -487,3 +487,10 @@ def test_wanted_families_read_as_among_all(samples: list[Sample], family: str) -
     assert some.keys() <= everything.keys()
     for name in everything.keys() & asked:
         assert repr(some[name]) == repr(everything[name])
+
+
+def test_ranks_that_tell_infinity_are_left_out() -> None:
+    read = parse(b'x{dp_rank="0"} +Inf\nx{dp_rank="1"} 2\nx{dp_rank="2"} 1e308\n')
+
+    assert by_label(read, "x", "dp_rank") == {"1": 2.0, "2": 1e308}
+    assert total(read, "x") is None

@@ -8,7 +8,6 @@ from typing import Any, Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from app.errors import Malformed
 from app.store import accounts, api_tokens, audit, passwords
 from app.store.database import writing
 from app.store.tables import ApiToken, AuditEvent, User
@@ -87,7 +86,7 @@ class AuditLines(BaseModel):
 def list_tokens(
     _admin: Admin, session: Reading, limit: Limit = 50, cursor: Cursor = None
 ) -> Tokens:
-    rows = api_tokens.list_tokens(session, limit=limit + 1, before=_number(cursor))
+    rows = api_tokens.list_tokens(session, limit=limit + 1, before=paging.number(cursor))
     items = [TokenTold(**row.model_dump()) for row in rows[:limit]]
     return Tokens(items=items, next_cursor=_next(rows, limit))
 
@@ -106,8 +105,7 @@ def revoke_token(actor: Admin, session: Writing, now: Now, token_id: int) -> Res
 
 @router.get("/users", summary="Users by name, disabled ones included")
 def list_users(_admin: Admin, session: Reading, limit: Limit = 50, cursor: Cursor = None) -> Users:
-    after = paging.decode(cursor)[0] if cursor else ""
-    rows = accounts.list_users(session, limit=limit + 1, after=str(after))
+    rows = accounts.list_users(session, limit=limit + 1, after=paging.name(cursor))
     more = len(rows) > limit
     return Users(
         items=[UserTold(**row.model_dump()) for row in rows[:limit]],
@@ -130,16 +128,9 @@ def create_user(actor: Admin, stores: AppStores, now: Now, new: NewUser) -> User
 def audit_log(
     _admin: Admin, session: Reading, limit: Limit = 50, cursor: Cursor = None
 ) -> AuditLines:
-    rows = audit.newest(session, limit=limit + 1, before=_number(cursor))
+    rows = audit.newest(session, limit=limit + 1, before=paging.number(cursor))
     items = [AuditTold(**row.model_dump()) for row in rows[:limit]]
     return AuditLines(items=items, next_cursor=_next(rows, limit))
-
-
-def _number(cursor: str | None) -> int | None:
-    place = paging.decode(cursor) if cursor else (None,)
-    if len(place) != 1 or not isinstance(place[0], int | None):
-        raise Malformed("The cursor is not one of this list.", fix="Start again without a cursor.")
-    return place[0]
 
 
 def _next(rows: Sequence[ApiToken] | Sequence[AuditEvent], limit: int) -> str | None:

@@ -1,11 +1,11 @@
 """API: incidents and their timelines."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self, cast
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from sqlmodel import Session
 
 from app.domain.finder import MAX_LENGTH, read_filter
@@ -22,6 +22,7 @@ from app.store.tables import Incident
 from app.web import paging
 from app.web.acting import ActingOn
 from app.web.api import timeline
+from app.web.api.moments import Moment
 from app.web.dependencies import AppStores, Now, Operator, Reader, Reading, Writing
 from app.web.idempotency import IdempotentRoute
 from app.web.incident_list import place_of
@@ -53,7 +54,7 @@ class IncidentIn(BaseModel):
     title: Title
     severity: Severity | None = None
     target_ids: Annotated[list[int], Field(max_length=100)] = []
-    started_at: AwareDatetime | None = None
+    started_at: Moment | None = None
     tags: Tags = []
     assignee: Person | None = None
     collect: bool = False
@@ -63,7 +64,7 @@ class IncidentIn(BaseModel):
             title=self.title,
             severity=self.severity,
             target_ids=tuple(self.target_ids),
-            started_at=self.started_at.astimezone(UTC) if self.started_at else None,
+            started_at=self.started_at,
             tags=tuple(self.tags),
             assignee=self.assignee,
             collect=self.collect,

@@ -136,7 +136,7 @@ class CheckOut(BaseModel):
 def read_targets(
     session: Reading, actor: Reader, limit: paging.Limit = 50, cursor: paging.Cursor = None
 ) -> TargetsOut:
-    found = list_targets(session, limit=limit + 1, after_id=_after(cursor))
+    found = list_targets(session, limit=limit + 1, after_id=paging.number(cursor) or 0)
     more = len(found) > limit
     return TargetsOut(
         items=[TargetOut.of(one) for one in found[:limit]],
@@ -176,13 +176,3 @@ async def check_target(target_id: int, stores: AppStores, actor: Operator, now: 
         says=told(capture),
         answers=capture.ok,
     )
-
-
-def _after(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    match paging.decode(cursor):
-        case (int() as target_id,) if 0 < target_id < 2**63:
-            return target_id
-        case _:
-            raise Malformed("The cursor is of another list.", fix="Start again without a cursor.")

@@ -1,19 +1,19 @@
 """API: the timeline of an incident: reading, adding a note, pinning."""
 
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Self
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.domain.playbook import NoteAdded
-from app.errors import Malformed
 from app.store import timeline
 from app.store.incidents import get_incident
 from app.store.timeline import Moment, moment, pin, record
 from app.web import paging
 from app.web.acting import ActingOn
+from app.web.api import moments
 from app.web.dependencies import Reader, Reading
 from app.web.idempotency import IdempotentRoute
 from app.web.incident_form import NOTE_MAX_LENGTH
@@ -27,7 +27,7 @@ class NoteIn(BaseModel):
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
     text: Annotated[str, Field(min_length=1, max_length=NOTE_MAX_LENGTH)]
-    occurred_at: AwareDatetime | None = None
+    occurred_at: moments.Moment | None = None
 
 
 class PinIn(BaseModel):
@@ -82,8 +82,7 @@ def read_timeline(
     cursor: paging.Cursor = None,
 ) -> EventsOut:
     get_incident(session, incident_id)
-    before = _before(cursor)
-    found = timeline.timeline(session, incident_id, limit=limit + 1, before=before)
+    found = timeline.timeline(session, incident_id, limit=limit + 1, before=paging.number(cursor))
     more = len(found) > limit
     return EventsOut(
         items=[EventOut.of(one) for one in found[:limit]],
@@ -99,7 +98,7 @@ def add_note(acting: ActingOn, note: NoteIn) -> EventOut:
         incident_id=acting.incident_id,
         actor=acting.actor,
         at=acting.at,
-        occurred_at=note.occurred_at.astimezone(UTC) if note.occurred_at else None,
+        occurred_at=note.occurred_at,
     )
     acting.note("incident.note", event=row.id)
     return EventOut.of(moment(row))
@@ -118,13 +117,3 @@ def pin_event(acting: ActingOn, event_id: int, wanted: PinIn) -> EventOut:
     )
     acting.note("incident.pin" if wanted.pinned else "incident.unpin", event=event_id)
     return EventOut.of(pinned)
-
-
-def _before(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    match paging.decode(cursor):
-        case (int() as event_id,) if 0 < event_id < 2**63:
-            return event_id
-        case _:
-            raise Malformed("The cursor is of another list.", fix="Start again without a cursor.")

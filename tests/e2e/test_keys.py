@@ -1,0 +1,89 @@
+"""By keys alone, and what a live page may not do to the hand on it."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.browsing import PHONE
+from tests.e2e.conftest import Open
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+
+def test_the_list_is_walked_filtered_and_opened_by_keys(opened: Open) -> None:
+    page = opened("/")
+    rows = page.locator("[data-row]")
+
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(rows.nth(1).get_by_role("link")).to_be_focused()
+    page.keyboard.press("k")
+    expect(page.locator("[data-here]")).to_have_count(1)
+    expect(rows.nth(0).get_by_role("link")).to_be_focused()
+    page.keyboard.press("/")
+    expect(page.locator("#q")).to_be_focused()
+    page.keyboard.type("jonas")  # its j, o and n are letters now
+    expect(page.locator("#q")).to_have_value("jonas")
+    page.locator("h1").click()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("next row")
+    page.keyboard.press("Escape")
+    page.keyboard.press("o")
+    page.wait_for_url("**/incidents/*")
+
+
+def test_the_skip_link_leads_past_the_masthead(opened: Open) -> None:
+    page = opened("/incidents/2")
+
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+
+    assert page.evaluate("document.activeElement.closest('main') !== null")
+
+
+def test_a_bundle_is_asked_for_by_one_key(opened: Open) -> None:
+    page = opened("/incidents/6")
+
+    page.keyboard.press("e")
+
+    expect(page.locator("#progress")).to_contain_text("Collecting a bundle from gateway-b")
+
+
+def test_what_is_being_typed_survives_what_arrives_meanwhile(opened: Open) -> None:
+    page, colleague = opened("/incidents/4"), opened("/incidents/4")
+    note = page.get_by_label("Note", exact=True)
+    note.fill("half a sen")
+
+    colleague.get_by_label("Note", exact=True).fill("The cache was cleared.")
+    colleague.keyboard.press("Enter")
+
+    expect(page.locator("#timeline")).to_contain_text("The cache was cleared.")
+    expect(note).to_be_focused()
+    page.keyboard.type("tence")
+    expect(note).to_have_value("half a sentence")
+
+
+def test_a_field_that_was_resized_by_hand_may_be_replaced(opened: Open) -> None:
+    page, colleague = (opened("/reports/5?edit=best_guess") for _ in range(2))
+    claim = "One claim, one sentence"
+    colleague.get_by_label(claim).fill("The gateway lost its lease.")
+    colleague.get_by_role("button", name="Write the claim").click()
+    expect(colleague.locator("article")).to_contain_text("lost its lease")
+    page.get_by_label(claim).fill("The lease was never taken.")
+    page.get_by_label(claim).evaluate("field => { field.style.height = '200px' }")
+
+    page.get_by_role("button", name="Write the claim").click()
+
+    expect(page.locator("#clash")).to_contain_text("lost its lease")
+    expect(page.get_by_label(claim)).to_have_value("The lease was never taken.")
+
+
+def test_the_thumb_finds_the_three_actions_of_the_night(opened: Open) -> None:
+    page = opened("/incidents/4", **PHONE)
+    actions = page.get_by_role("group", name="Quick actions")
+
+    expect(actions).to_be_in_viewport()
+    expect(actions.locator("a, button")).to_have_count(3)
+    page.mouse.wheel(0, 2000)
+    expect(actions).to_be_in_viewport()
