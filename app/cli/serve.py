@@ -17,6 +17,7 @@ from app.main import create_app
 from app.settings import Settings
 from app.store import setup
 from app.store.database import writing
+from app.store.vault import Vault
 from app.web import logs
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -79,6 +80,7 @@ def _first_steps(settings: Settings, host: str, url: str) -> list[str]:
     """
     now = datetime.now(UTC)
     with migrated(settings) as engine:
+        Vault.open(settings.key_file)  # a key that is none is told here, not in a server's log
         file = settings.first_admin_password_file
         if file and setup.first_admin_from(engine, file, at=now):
             return [f"Made the user {setup.FIRST_ADMIN} with the password in {file}."]

@@ -130,6 +130,14 @@ def test_a_port_that_is_taken_is_told_with_the_remedy(tmp_path: Path) -> None:
     assert "--port" in answer.stderr
 
 
+def test_a_key_file_that_holds_no_key_is_told_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "secret.key").write_text("not a key")
+    answer = run(tmp_path, "serve", "--no-worker", "--port", "0")
+
+    assert answer.returncode == 1
+    assert "does not hold a key of this console" in answer.stderr
+
+
 @pytest.mark.parametrize(
     ("trusted", "believed"),
     [
