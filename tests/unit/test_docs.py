@@ -3,10 +3,12 @@
 import ast
 import hashlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from app.clients.collector import MADE_BY
 from app.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +37,11 @@ def test_every_setting_is_documented() -> None:
 @pytest.mark.parametrize(("name", "sha256"), VENDORED.items(), ids=str)
 def test_a_vendored_file_is_the_one_we_chose(name: str, sha256: str) -> None:
     assert hashlib.sha256((ROOT / "static/vendor" / name).read_bytes()).hexdigest() == sha256
+
+
+def test_a_bundle_names_the_version_that_made_it() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"incident-console {project['version']}" == MADE_BY
 
 
 def test_every_decision_is_listed_and_every_listed_one_exists() -> None:
