@@ -7,13 +7,13 @@ the rows. A target is asked at most once more for what was in flight.
 import asyncio
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from app.clients.collector import Collection
 from app.clients.target import TargetAddress, TargetClient
-from app.domain.capture import Capture
-from app.domain.phases import Phase, Plan
+from app.domain.capture import Capture, Outcome
+from app.domain.phases import Ask, Phase, Plan
 from app.domain.playbook import CollectBundle
 from app.jobs.work import Work
 from app.store import attempts, jobs, landing
@@ -23,6 +23,8 @@ from app.store.database import reading, writing
 from app.store.tables import BundleRow
 from app.store.targets import address, get_target
 
+PROBES = frozenset(("health", "health_generate"))
+SENT = "Sent; no answer was seen so far."
 USUAL_CAPTURES = 10  # of a present server; the bar of the job page is drawn against it
 
 
@@ -77,14 +79,24 @@ def _start(work: Work) -> _Start:
 def _write_down(
     work: Work, start: _Start, collection: Collection, writer: ThreadPoolExecutor
 ) -> list[Future[None]]:
-    """Have each capture written as it lands, by a thread: the clock of the others runs on."""
+    """Have each capture written as it lands, by a thread: the clock of the others runs on.
+
+    A probe is written down before it is sent: cut off while it waits, it is not sent again.
+    """
     pending: list[Future[None]] = []
 
     def landed(capture: Capture) -> None:
         position = len(collection.done)
         pending.append(writer.submit(_land, work, start.bundle_id, capture, position))
 
-    collection.landed = landed
+    def started(ask: Ask) -> None:
+        if ask.endpoint.name in PROBES:
+            sent = Capture(ask.endpoint.name, ask.endpoint.path, Outcome.ERROR, detail=SENT)
+            dated = replace(sent, started_at=collection.client.now())
+            position = len(collection.done)
+            writer.submit(_land, work, start.bundle_id, dated, position).result()
+
+    collection.landed, collection.started = landed, started
     return pending
 
 

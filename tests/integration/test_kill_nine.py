@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from sqlmodel import select
 
+from app.domain.playbook import Probe
 from app.settings import Settings
 from app.store import migrations
 from app.store.bundles import captures_of, load_bundle, request_bundle
 from app.store.database import reading, writing
 from app.store.stores import Stores
-from app.store.tables import Artifact, BundleRow, TimelineEvent
+from app.store.tables import Artifact, BundleRow, Target, TimelineEvent
 from tests.integration import make, processes
 from tests.integration.scripted_target import answers, scripted_target
 
@@ -112,23 +113,49 @@ def test_a_collection_that_was_killed_is_finished_and_nothing_is_doubled(
     with scripted_target(paths) as server:
         incident_id, target = make.incident(stores), make.target(stores, server.base_url)
         with processes.working(tmp_path) as worker:
-            with writing(stores.engine) as session:
-                job, bundle = request_bundle(
-                    session,
-                    stores,
-                    incident_id=incident_id,
-                    target=target,
-                    probe="never",
-                    interval_seconds=1.0,
-                    actor=make.MIRA,
-                    at=make.now(),
-                )
-            _wait_for_captures(stores, bundle.id or 0, landed)
+            job_id, bundle_id = _request(stores, incident_id, target, probe="never")
+            _wait_for_captures(stores, bundle_id, landed)
             processes.kill(worker)
         asked_before = Counter(server.paths())
         with processes.working(tmp_path):
-            make.until(stores, job.id or 0, "succeeded")
-    _nothing_is_doubled(stores, bundle.id or 0, Counter(server.paths()), asked_before)
+            make.until(stores, job_id, "succeeded")
+    _nothing_is_doubled(stores, bundle_id, Counter(server.paths()), asked_before)
+
+
+def test_a_probe_that_was_cut_off_is_not_sent_again(stores: Stores, tmp_path: Path) -> None:
+    with scripted_target({"/health_generate": answers(b"", delay=20.0)}) as server:
+        incident_id, target = make.incident(stores), make.target(stores, server.base_url)
+        with processes.working(tmp_path) as worker:
+            job_id, bundle_id = _request(stores, incident_id, target, probe="always")
+            deadline = time.monotonic() + 15
+            while "/health_generate" not in server.paths():
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            processes.kill(worker)
+        with processes.working(tmp_path):
+            make.until(stores, job_id, "succeeded")
+    assert server.paths().count("/health_generate") == 1
+    with reading(stores.engine) as session:
+        [probe] = [one for one in captures_of(session, bundle_id) if one.name == "health_generate"]
+    assert (probe.outcome, probe.detail) == ("error", "Sent; no answer was seen so far.")
+
+
+def _request(stores: Stores, incident_id: int, target: Target, *, probe: Probe) -> tuple[int, int]:
+    """The numbers of the job and the bundle of a collection that was just asked for."""
+    with writing(stores.engine) as session:
+        job, bundle = request_bundle(
+            session,
+            stores,
+            incident_id=incident_id,
+            target=target,
+            probe=probe,
+            interval_seconds=1.0,
+            actor=make.MIRA,
+            at=make.now(),
+        )
+    assert job.id is not None
+    assert bundle.id is not None
+    return job.id, bundle.id
 
 
 def _nothing_is_doubled(
