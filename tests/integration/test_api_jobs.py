@@ -38,7 +38,7 @@ def test_following_a_job_gives_json_at_each_change_until_it_ends(
     reader: TestClient, stores: Stores
 ) -> None:
     job_id = job(stores)
-    timer = Timer(1.0, lambda: change(stores, job_id, state="failed", reason="refused"))
+    timer = Timer(2.0, lambda: change(stores, job_id, state="failed", reason="refused"))
     timer.start()
 
     with reader.stream("GET", f"/api/v1/jobs/{job_id}/events") as answer:

@@ -56,7 +56,7 @@ def change(stores: Stores, job_id: int, **values: object) -> None:
 def ends_soon(stores: Stores) -> Iterator[int]:
     """A running job that ends after a second."""
     job_id = job(stores)
-    timer = Timer(1.0, lambda: change(stores, job_id, state="succeeded", done=10))
+    timer = Timer(2.0, lambda: change(stores, job_id, state="succeeded", done=10))
     timer.start()
     yield job_id
     timer.join()

@@ -99,8 +99,8 @@ def test_cancel_is_honoured_within_a_second_while_the_work_hangs(stores: Stores)
 
 def test_a_job_that_waits_is_cancelled_at_once_and_never_begins(stores: Stores) -> None:
     first = make.job(stores, "hang", partition="target:wait")
-    second = make.job(stores, "hang", partition="target:wait")
     make.until(stores, first, "running")
+    second = make.job(stores, "hang", partition="target:wait")
     _cancel(stores, second)
     assert make.until(stores, second, "cancelled").started_at is None
     _cancel(stores, first)

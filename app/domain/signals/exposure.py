@@ -38,8 +38,8 @@ def secrets_exposed_by_server(seen: Observed) -> Ruling:
         return Quiet(rule, "/server_info carries no key.", (outcome_of(answered[0]),))
     proof = tuple(evidence(name, place) for name, place in sorted(places)[:12])
     spots = {at for _, at in places}
-    counted = "1 secret" if len(spots) == 1 else f"{len(spots)} secrets"
-    says = f"/server_info gives {counted} away to whoever may ask it (masked here)."
+    where = "one place" if len(spots) == 1 else f"{len(spots)} places"
+    says = f"/server_info gives secrets away in {where} to whoever may ask it (masked here)."
     if any(at.endswith("/admin_api_key") for at in spots):
         says += " The admin key is among them, and the user key is enough to read it."
     return Claim(rule, says, Status.ESTABLISHED, proof, Level.WARN)

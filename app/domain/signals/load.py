@@ -222,7 +222,7 @@ def partial_ranks(seen: Observed) -> Ruling:
     short = {path: told for path, told in counts.items() if told[0] < expected}
     proof: list[Evidence] = [evidence(seen.info.artifact, "/dp_size", expected)]
     if not short:
-        return Quiet(rule, f"All {expected} DP ranks answered.", tuple(proof))
+        return Quiet(rule, f"{expected} of {expected} DP ranks answered.", tuple(proof))
     told = "; ".join(f"{count} of {expected} in {path}" for path, (count, _) in short.items())
     proof += [
         evidence(artifact, "/loads" if path == "/v1/loads" else "/internal_states", count)
