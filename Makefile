@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# Half of the tests wait for processes and clocks rather than for a core.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(2 * (os.cpu_count() or 1), 16))')
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .PHONY: run test check unit bench format screenshots clean
@@ -12,7 +14,7 @@ run: $(VENV)/.console  ## the console on http://127.0.0.1:8000
 	$(BIN)/incident-console serve
 
 test: $(VENV)/.test check  ## everything that must hold; browser tests where Chromium is found
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist loadgroup
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: $(VENV)/.test  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -1,6 +1,7 @@
 """The command ``incident-console``: a table of groups, each imported only when it is called."""
 
 import sys
+from collections.abc import Sequence
 
 from app.cli.loader import Group
 from app.errors import ConsoleError
@@ -15,15 +16,18 @@ COMMANDS = {
 }
 
 
-def main() -> None:
-    """Run the command line; exit status 0 done, 1 failed with the reason on stderr, 2 usage."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; exit status 0 done, 1 failed with the reason on stderr, 2 usage.
+
+    *arguments* are those of the process unless given.
+    """
     root = Group(
         "incident-console",
         "Turns a production incident of an SGLang server into a replayable debugging path.",
         COMMANDS,
     )
     try:
-        root.main(prog_name="incident-console")
+        root.main(arguments, prog_name="incident-console")
     except ConsoleError as error:
         sys.stderr.write(f"{error.detail}\n")
         if error.command:

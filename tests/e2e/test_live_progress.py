@@ -9,12 +9,12 @@ from playwright.sync_api import Page, Route, StorageState, expect
 
 from tests.e2e.browsing import PASSWORD, Visits, sign_in
 from tests.e2e.wedged import slow_to_tell
+from tests.integration.command_line import run
 from tests.integration.processes import kill
-from tests.integration.test_cli_users import run
 from tests.integration.test_serve import serving
 from tests.ports import free_port
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-stories")]
 
 SERVES = "A probe produced a token"
 # What Chromium and htmx write when a connection is refused or breaks: here it should.

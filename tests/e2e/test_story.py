@@ -11,7 +11,7 @@ from tests.e2e.browsing import PASSWORD, Visits
 from tests.e2e.wedged import wedged
 from tests.integration.test_serve import serving
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-stories")]
 
 TOKEN = "sk-of-the-target-8f2c"
 NOTE = "Router drained gpu-14; mira called the owner at http://gpu-14.prod.example:30000"

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, StorageState, expect
 from tests.e2e.browsing import WAIT_MS, Visits
 from tests.e2e.wedged import slow_to_tell
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-stories")]
 
 
 def test_an_incident_is_worked_through_without_javascript(

@@ -1,9 +1,6 @@
 """Users and tokens from the command line, on the data folder itself."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,28 +9,11 @@ from fastapi.testclient import TestClient
 from app.store import accounts, api_tokens, passwords
 from app.store.database import open_database, reading
 from app.store.stores import Stores
-
-ROOT = Path(__file__).parents[2]
-
-
-def run(
-    data_dir: Path, *arguments: str, stdin: str = "", timeout: float = 60
-) -> subprocess.CompletedProcess[str]:
-    """One call of ``incident-console``, as a user makes it."""
-    return subprocess.run(
-        [sys.executable, "-m", "app", *arguments, "--data-dir", str(data_dir)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        input=stdin,
-        text=True,
-        capture_output=True,
-        timeout=timeout,
-        check=False,
-    )
+from tests.integration.command_line import run, run_as_process
 
 
 def test_the_first_user_can_be_made_before_the_console_ever_ran(tmp_path: Path) -> None:
-    made = run(tmp_path / "new", "user", "create", "mira", "--role", "admin", "--json")
+    made = run_as_process(tmp_path / "new", "user", "create", "mira", "--role", "admin", "--json")
 
     assert made.returncode == 0, made.stderr
     password = json.loads(made.stdout)["password"]
