@@ -4,8 +4,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# Half of the tests wait for processes and clocks rather than for a core.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(2 * (os.cpu_count() or 1), 16))')
+# One more than there are cores: some tests wait for processes and clocks.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 16))')
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .PHONY: run test check unit bench format screenshots clean

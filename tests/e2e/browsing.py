@@ -21,7 +21,7 @@ from playwright.sync_api import (
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-WAIT_MS = 10_000  # for what takes a moment; a busy machine needs more of them
+WAIT_MS = 30_000  # for what takes a moment; a busy machine needs more of them
 expect.set_options(timeout=WAIT_MS)
 PASSWORD = "correct horse battery"
 PHONE = {
