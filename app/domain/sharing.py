@@ -55,9 +55,10 @@ class Names:
         return PlainWords(fingerprint, renamed, self._parts_of_addresses())
 
     def _parts_of_addresses(self) -> frozenset[str]:
+        """Words of host names and paths; one letter tells nothing, and "a" is in every sentence."""
         split = [urlsplit(url) for url in self.base_urls]
         words = [word for url in split for word in re.split(r"[./:-]", f"{url.netloc}{url.path}")]
-        return frozenset(word.lower() for word in words if word and not word.isdecimal())
+        return frozenset(word.lower() for word in words if len(word) > 1 and not word.isdecimal())
 
 
 def letter(position: int) -> str:

@@ -170,6 +170,13 @@ def test_a_sentence_passes_word_by_word(text: str, told: str) -> None:
     assert PLAIN.told(text) == told
 
 
+def test_the_one_letter_in_the_name_of_a_host_does_not_hide_the_article() -> None:
+    names = Names(("decode-a",), (), ("http://decode-a.prod.example:30000",))
+    plain = names.plain(str.upper, ())
+    assert plain.told("A lock, or a kernel on decode-a.") == "A lock, or a kernel on target A."
+    assert "decode" not in plain.told("It waits in decode, on prod.")
+
+
 def test_a_key_of_plain_letters_after_its_flag_is_left_out_as_well() -> None:
     copy = copy_with("10.1.2.3")
     subject = Subject(1, "start with --api-key hunterhunter now", None, "open", NOON)
