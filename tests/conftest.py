@@ -42,10 +42,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     from app.store.audit import CLI
     from app.store.database import open_database, writing
     from app.store.sign_in import start_session
-    from app.web import logs
 
-    # As `serve` does. Without it structlog draws a coloured picture of each traceback.
-    logs.configure(Settings(log_format="json"))
     file = tmp_path_factory.mktemp("prepared") / "console.sqlite"
     engine = open_database(f"sqlite:///{file}")
     migrations.upgrade(engine)
