@@ -4,6 +4,10 @@ SQLite has one writer at a time: a writing session takes the lock at its start (
 IMMEDIATE), does nothing but database work, and commits at its end, so that no reasoning
 about races is needed inside. ``synchronous=FULL``: what was acknowledged survives power loss.
 
+PostgreSQL locks rows. A process that was frozen in the middle of a transaction (a paused machine,
+SIGSTOP) would hold its locks for ever, also against the worker that is to go on with its work:
+the server ends such a transaction, and a wait for a lock ends with an error as on SQLite.
+
 What targets and people write is kept alike on both: NaN and infinity in JSON become null, as
 PostgreSQL refuses them there, and in its texts U+0000 is written as U+FFFD.
 """
@@ -14,29 +18,21 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import URL, Connection, Engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlmodel import Session, create_engine
 
-BUSY_TIMEOUT_SECONDS = 30
+BUSY_TIMEOUT_SECONDS = 30  # for a lock
+IDLE_IN_TRANSACTION_SECONDS = 20  # between two statements; less than a wait for its locks lasts
 
 
 def open_database(url: str) -> Engine:
     """An engine for *url*, SQLite or PostgreSQL; the folder of a SQLite file is made."""
     parsed = make_url(url)
-    if parsed.drivername == "postgresql":
-        parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() != "sqlite":
-        engine = create_engine(
-            parsed,
-            pool_size=20,
-            max_overflow=20,
-            pool_pre_ping=True,
-            hide_parameters=True,
-            json_serializer=_json,
-        )
+        engine = open_postgres(parsed, pool_size=20)
         event.listen(engine, "before_cursor_execute", _send_no_nul, retval=True)
         return engine
     if parsed.database:
@@ -50,6 +46,20 @@ def open_database(url: str) -> Engine:
     )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def open_postgres(url: URL, *, pool_size: int) -> Engine:
+    """An engine of at most twice *pool_size* connections, on which no lock is held for ever."""
+    engine = create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_size=pool_size,
+        max_overflow=pool_size,
+        pool_pre_ping=True,
+        hide_parameters=True,
+        json_serializer=_json,
+    )
+    event.listen(engine, "connect", _prepare_postgres)
     return engine
 
 
@@ -77,6 +87,14 @@ def _without_nul(value: Any) -> Any:  # noqa: ANN401
         case list():
             return [_without_nul(one) for one in value]
     return value
+
+
+def _prepare_postgres(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    cursor = connection.cursor()
+    cursor.execute(f"SET lock_timeout = '{BUSY_TIMEOUT_SECONDS}s'")
+    cursor.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS}s'")
+    cursor.close()
+    connection.commit()
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:

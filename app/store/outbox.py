@@ -23,14 +23,13 @@ from sqlmodel import Session, col
 from app.domain import playbook
 from app.store import audit, timeline
 from app.store.audit import Actor
-from app.store.database import writing
+from app.store.database import BUSY_TIMEOUT_SECONDS, open_postgres, writing
 from app.store.tables import Job, Target
 
 APPLICATION = "incident-console"
 QUEUE = "steps"
 WORKFLOW = "perform"
 SERIALIZER = DBOSPortableJSONSerializer()
-BUSY_TIMEOUT_SECONDS = 30
 
 # What the engine may say of a workflow that will never run again by itself.
 OVER = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
@@ -51,8 +50,7 @@ def open_jobs_database(url: str) -> Engine:
     """The durable engine's own database; disposable, so it need not survive power loss."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        parsed = parsed.set(drivername="postgresql+psycopg")
-        return create_engine(parsed, pool_size=10, max_overflow=10, pool_pre_ping=True)
+        return open_postgres(parsed, pool_size=10)
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(parsed, pool_size=20, connect_args={"check_same_thread": False})

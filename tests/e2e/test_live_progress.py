@@ -13,6 +13,7 @@ from tests.integration.command_line import run
 from tests.integration.processes import kill
 from tests.integration.test_serve import serving
 from tests.ports import free_port
+from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-stories")]
 
@@ -74,8 +75,7 @@ def test_a_server_that_is_killed_and_started_again_loses_nothing(
             cancel.focus()
             expect(page.locator("#progress")).to_contain_text(re.compile(r"[3-9] of 10 done"))
             expect(cancel).to_be_focused()  # the part around it was drawn anew meanwhile
-            while "/server_info" not in target.paths():
-                page.wait_for_timeout(20)
+            until(lambda: "/server_info" in target.paths())
             kill(process)
         with serving(tmp_path, "--port", port, **QUIET):
             verdict = page.get_by_role("region", name="Verdict")

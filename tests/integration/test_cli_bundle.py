@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from app.cli import COMMANDS
 from app.cli.summary_text import printable, summary_text
 from tests.integration.scripted_target import ScriptedTarget, answers, hangs, scripted_target
 from tests.integration.shared_tools import capture_server
+from tests.waiting import until
 
 JSON = {
     "/ready": answers(b""),
@@ -140,9 +140,7 @@ def test_what_landed_before_ctrl_c_is_kept(tmp_path: Path) -> None:
         process = subprocess.Popen(
             [*command, "--out", str(out)], stderr=subprocess.PIPE, text=True, env=environment
         )
-        until = time.monotonic() + 30
-        while "/server_info" not in target.paths() and time.monotonic() < until:
-            time.sleep(0.02)
+        until(lambda: "/server_info" in target.paths(), seconds=30)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 1

@@ -27,6 +27,7 @@ from tests.integration.scripted_target import (
     hangs,
     scripted_target,
 )
+from tests.waiting import until
 
 HEALTHY: Mapping[str, Behaviour] = {
     "/ready": answers(b"OK"),
@@ -140,8 +141,7 @@ def test_the_target_hears_of_a_press_within_half_a_second(
         server.asked.clear()
         pressed = time.monotonic()
         _, job_id, _ = _press(stores, target)
-        while not server.asked:
-            time.sleep(0.002)
+        until(lambda: server.asked)
         waits.append(time.monotonic() - pressed)
         make.until(stores, job_id, "succeeded")
     assert min(waits) < 0.5, waits  # the best of three: other tests share the cores
@@ -164,8 +164,7 @@ def test_a_collection_that_hangs_is_cancelled_within_a_second_and_resumed_where_
     with scripted_target(behaviours) as server:
         incident_id, job_id, bundle_id = _press(stores, _target(stores, server))
         _landed(stores, bundle_id, 4)
-        while "/server_info" not in server.paths():
-            time.sleep(0.01)
+        until(lambda: "/server_info" in server.paths())
         asked = time.monotonic()
         _cancel(stores, job_id)
         make.until(stores, job_id, "cancelled")
@@ -244,14 +243,12 @@ def test_an_unknown_bundle_is_not_found(stores: Stores) -> None:
 
 
 def _landed(stores: Stores, bundle_id: int, count: int) -> set[str]:
-    deadline = time.monotonic() + 10
-    while True:
+    def enough() -> set[str]:
         with reading(stores.engine) as session:
             names = {one.name for one in bundles.captures_of(session, bundle_id)}
-        if len(names) >= count:
-            return names
-        assert time.monotonic() < deadline, names
-        time.sleep(0.02)
+        return names if len(names) >= count else set()
+
+    return until(enough)
 
 
 def _cancel(stores: Stores, job_id: int) -> None:

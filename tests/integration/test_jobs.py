@@ -17,6 +17,7 @@ from app.store.tables import AuditEvent, Job, TimelineEvent
 from tests.integration import make
 from tests.integration.conftest import MakeStores
 from tests.integration.verbs import VERBS
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +112,7 @@ def test_a_job_that_waits_is_cancelled_at_once_and_never_begins(stores: Stores) 
 
 def test_resume_goes_on_where_the_job_stopped(stores: Stores) -> None:
     job_id = make.job(stores, slices=6, seconds=0.1)
-    while len(_trace(stores, job_id)) < 2:
-        time.sleep(0.01)
+    until(lambda: len(_trace(stores, job_id)) >= 2)
     _cancel(stores, job_id)
     stopped = make.until(stores, job_id, "cancelled")
     assert 2 <= stopped.done < 6, "what was done stays readable"

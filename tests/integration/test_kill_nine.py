@@ -17,6 +17,7 @@ from app.store.stores import Stores
 from app.store.tables import Artifact, BundleRow, Target, TimelineEvent
 from tests.integration import make, processes
 from tests.integration.scripted_target import answers, scripted_target
+from tests.waiting import until
 
 METRICS = b"sglang:num_running_reqs 1.0\n"
 
@@ -36,10 +37,7 @@ def _trace(folder: Path) -> list[str]:
 
 
 def _wait_for_trace(folder: Path, lines: int) -> None:
-    deadline = time.monotonic() + 15
-    while len(_trace(folder)) < lines:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: len(_trace(folder)) >= lines)
 
 
 def test_no_acknowledged_write_is_lost(stores: Stores, tmp_path: Path) -> None:
@@ -127,10 +125,7 @@ def test_a_probe_that_was_cut_off_is_not_sent_again(stores: Stores, tmp_path: Pa
         incident_id, target = make.incident(stores), make.target(stores, server.base_url)
         with processes.working(tmp_path) as worker:
             job_id, bundle_id = _request(stores, incident_id, target, probe="always")
-            deadline = time.monotonic() + 15
-            while "/health_generate" not in server.paths():
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            until(lambda: "/health_generate" in server.paths())
             processes.kill(worker)
         with processes.working(tmp_path):
             make.until(stores, job_id, "succeeded")
@@ -179,10 +174,8 @@ def _nothing_is_doubled(
 
 
 def _wait_for_captures(stores: Stores, bundle_id: int, count: int) -> None:
-    deadline = time.monotonic() + 15
-    while True:
+    def enough() -> bool:
         with reading(stores.engine) as session:
-            if len(captures_of(session, bundle_id)) >= count:
-                return
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+            return len(captures_of(session, bundle_id)) >= count
+
+    until(enough)

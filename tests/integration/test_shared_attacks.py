@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -25,6 +26,7 @@ from tests.conftest import BASE_URL
 from tests.integration import make
 from tests.integration.scripted_target import answers, scripted_target
 from tests.integration.shared_tools import SHARED, needs
+from tests.waiting import until
 
 ATTACKS = SHARED / "attacks"
 LARGEST_PAGE_BYTES = 400_000
@@ -67,14 +69,15 @@ PAIRS = list(zip_longest(attacks("prom", "text"), attacks("json"), fillvalue=Non
 def whole_bundle(console: TestClient, incident_id: int) -> int:
     wanted = {"probe": "never", "interval_seconds": 1}
     asked = console.post(f"/api/v1/incidents/{incident_id}/bundles", json=wanted).json()
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        job = console.get(f"/api/v1/jobs/{asked['job']['id']}").json()
-        if job["state"] not in ("queued", "running"):
-            assert job["state"] == "succeeded", job
-            return int(asked["bundle"]["id"])
-        time.sleep(0.05)
-    raise AssertionError(job)
+
+    def ended() -> dict[str, Any] | None:
+        job: dict[str, Any] = console.get(f"/api/v1/jobs/{asked['job']['id']}").json()
+        return None if job["state"] in ("queued", "running") else job
+
+    job = until(ended, seconds=60)
+    assert job is not None
+    assert job["state"] == "succeeded", job
+    return int(asked["bundle"]["id"])
 
 
 def pages_of(console: TestClient, incident_id: int, bundle_id: int) -> list[str]:

@@ -2,19 +2,24 @@
 
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from app.jobs.beats import SILENT_SECONDS, Beats
 from app.jobs.identity import Identity
 from app.settings import Settings
 from app.store import migrations
+from app.store.attempts import Attempt, claim, progress
+from app.store.database import IDLE_IN_TRANSACTION_SECONDS, reading, writing
 from app.store.stores import Stores
+from app.store.tables import Job
 from tests.integration import make, processes
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -39,6 +44,22 @@ def _freeze(worker: subprocess.Popen[str]) -> None:
     worker.send_signal(signal.SIGSTOP)
 
 
+def _take_over(stores: Stores, job_id: int) -> None:
+    """As every worker does regularly, when more time than silence may last has gone by.
+
+    A job whose row is locked at this moment is left to the next time.
+    """
+    held = make.until(stores, job_id, "running").key
+
+    def given_up() -> bool:
+        Beats(stores, "test", set()).take_over(make.now() + timedelta(seconds=SILENT_SECONDS + 1))
+        with reading(stores.engine) as session:
+            job = session.get_one(Job, job_id)
+        return (job.state, job.key) != ("running", held)
+
+    until(given_up, seconds=IDLE_IN_TRANSACTION_SECONDS + 10)
+
+
 @pytest.mark.parametrize(
     "fall_silent", [pytest.param(_die, id="killed"), pytest.param(_freeze, id="frozen")]
 )
@@ -52,12 +73,11 @@ def test_another_worker_goes_on_with_the_job_of_a_silent_one(
     with processes.working(first, postgres_url) as silent:
         job_id = make.job(stores, partition="target:1", slices=30, seconds=0.1)
         held = make.until(stores, job_id, "running")
+        nobody = (None, held.worker)
         with processes.working(second, postgres_url):
             fall_silent(silent)
-            later = make.now() + timedelta(seconds=SILENT_SECONDS + 1)
-            Beats(stores, "test", set()).take_over(later)
-            while make.until(stores, job_id, "queued", "running").worker in (None, held.worker):
-                time.sleep(0.01)
+            _take_over(stores, job_id)
+            until(lambda: make.until(stores, job_id, "queued", "running").worker not in nobody)
             if silent.poll() is None:
                 silent.send_signal(signal.SIGCONT)
             job = make.until(stores, job_id, "succeeded", seconds=30)
@@ -68,17 +88,36 @@ def test_another_worker_goes_on_with_the_job_of_a_silent_one(
     assert len(numbers) <= 31, "a worker that wakes up again stops at its next look"
 
 
+def _freeze_in_a_transaction(stores: Stores, attempt: Attempt) -> None:
+    with writing(stores.engine) as frozen:
+        progress(frozen, attempt, "about to freeze")
+        _take_over(stores, attempt.job_id)
+
+
+def test_what_a_frozen_worker_locked_is_let_go(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.store.database.IDLE_IN_TRANSACTION_SECONDS", 1)
+    settings = Settings(data_dir=tmp_path, database_url=postgres_url, min_free_bytes=0)
+    with closing(Stores.open(settings)) as stores:
+        migrations.upgrade(stores.engine)
+        job_id = make.job(stores)
+        with writing(stores.engine) as session:
+            attempt = Attempt(job_id, session.get_one(Job, job_id).key)
+            claim(session, attempt, worker="frozen", at_once=1, at=make.now())
+        with pytest.raises(DBAPIError, match="idle-in-transaction"):
+            _freeze_in_a_transaction(stores, attempt)
+
+
 def test_an_intrusive_job_of_a_silent_worker_asks_again(
     stores: Stores, postgres_url: str, tmp_path: Path
 ) -> None:
     with processes.working(tmp_path / "first", postgres_url) as worker:
         job_id = make.job(stores, "act", intrusive=True, seconds=30)
         make.until(stores, job_id, "running")
-        while not _trace(tmp_path / "first"):
-            time.sleep(0.01)
+        until(lambda: _trace(tmp_path / "first"))
         processes.kill(worker)
-    later = make.now() + timedelta(seconds=SILENT_SECONDS + 1)
-    Beats(stores, "test", set()).take_over(later)
+    _take_over(stores, job_id)
     make.until(stores, job_id, "interrupted")
 
 
