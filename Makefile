@@ -4,17 +4,18 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# One more than there are cores: some tests wait for processes and clocks.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 16))')
+# Two more than there are cores: some tests wait for processes and clocks.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 2, 16))')
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: run test check unit bench format screenshots clean
+.PHONY: run test check quick unit bench format screenshots clean
 
 run: $(VENV)/.console  ## the console on http://127.0.0.1:8000
 	$(BIN)/incident-console serve
 
 test: $(VENV)/.test check  ## everything that must hold; browser tests where Chromium is found
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(PYTEST)
 
 check: $(VENV)/.test  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -22,7 +23,10 @@ check: $(VENV)/.test  ## format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: $(VENV)/.test  ## the quick half of the tests
+quick: $(VENV)/.test  ## the everyday run: no browser, no processes that are killed
+	$(PYTEST) -m "not benchmark and not browser and not slow"
+
+unit: $(VENV)/.test  ## the pure functions
 	$(BIN)/python -m pytest tests/unit
 
 bench: $(VENV)/.test  ## the tables of docs/benchmarks.md; never part of `test`

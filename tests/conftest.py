@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,8 +24,24 @@ if TYPE_CHECKING:
 
     from app.store.stores import Stores
 
+PAGES = {f"tests/e2e/test_{name}.py" for name in ("every_page", "keys", "roles", "shell")}
 PASSWORD = "correct horse battery"  # of every user
 BASE_URL = "http://127.0.0.1"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file goes whole to a worker; those that share a Chromium go together."""
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            if file in PAGES:
+                return "pages"  # of one seeded console
+            return "stories" if file.startswith("tests/e2e/") else file
+
+    return ByFile(config, log)
 
 
 @dataclass(frozen=True)

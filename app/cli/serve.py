@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 import uvicorn
+from fastapi import FastAPI
 
 from app.cli.console_data import DataDir, migrated, settings_of
 from app.errors import Misconfigured
@@ -55,12 +56,17 @@ def serve(
 ) -> None:
     """Run the console. Prints its URL, and a one-time set-up link while there is no user."""
     settings = _trusting(settings_of(data_dir), host)
-    listener = _listen(host, port)
-    url = settings.public_url or f"http://{_shown(host)}:{listener.getsockname()[1]}"
-    says = [f"Incident console at {url.rstrip('/')}/", *_first_steps(settings, host, url)]
-    logs.configure(settings)
-    console = create_app(settings, start_work=None if no_worker else Engine.start)
-    config = uvicorn.Config(
+    with _listen(host, port) as listener:
+        url = settings.public_url or f"http://{_shown(host)}:{listener.getsockname()[1]}"
+        says = [f"Incident console at {url.rstrip('/')}/", *_first_steps(settings, host, url)]
+        logs.configure(settings)
+        console = create_app(settings, start_work=None if no_worker else Engine.start)
+        with suppress(KeyboardInterrupt):  # raised again by uvicorn after it has stopped
+            _Server(_configured(console, settings), says).run(sockets=[listener])
+
+
+def _configured(console: FastAPI, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
         console,
         log_config=None,  # ours is set already
         access_log=False,  # web.logs tells each request
@@ -69,8 +75,6 @@ def serve(
         forwarded_allow_ips=list(settings.trusted_proxies),
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    with suppress(KeyboardInterrupt):  # raised again by uvicorn after it has stopped
-        _Server(config, says).run(sockets=[listener])
 
 
 def _first_steps(settings: Settings, host: str, url: str) -> list[str]:

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, StorageState
 
 from tests.e2e.browsing import PHONE, Visits
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-pages")]
+pytestmark = pytest.mark.browser
 
 PAGES = {
     "incidents": "/",

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.e2e.browsing import PHONE
 from tests.e2e.conftest import Open
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-pages")]
+pytestmark = pytest.mark.browser
 
 
 def test_the_list_is_walked_filtered_and_opened_by_keys(opened: Open) -> None:

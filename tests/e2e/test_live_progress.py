@@ -15,7 +15,7 @@ from tests.integration.test_serve import serving
 from tests.ports import free_port
 from tests.waiting import until
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-stories")]
+pytestmark = pytest.mark.browser
 
 SERVES = "A probe produced a token"
 # What Chromium and htmx write when a connection is refused or breaks: here it should.

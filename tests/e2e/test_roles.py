@@ -6,7 +6,7 @@ from playwright.sync_api import Page, StorageState, expect
 from tests.e2e.browsing import Visits, sign_in
 from tests.e2e.conftest import Open
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-stories")]
+pytestmark = pytest.mark.browser
 
 PLACES = (
     "/incidents/2", "/bundles/2", "/jobs/2", "/artifacts/2", "/reports/2", "/reports/2/shares",

@@ -4,7 +4,7 @@ import pytest
 
 from tests.e2e.conftest import Open
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-pages")]
+pytestmark = pytest.mark.browser
 
 
 def test_the_shell_works_by_keys_and_remembers_the_theme(opened: Open) -> None:

@@ -11,7 +11,7 @@ from tests.e2e.browsing import PASSWORD, Visits
 from tests.e2e.wedged import wedged
 from tests.integration.test_serve import serving
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-stories")]
+pytestmark = pytest.mark.browser
 
 TOKEN = "sk-of-the-target-8f2c"
 NOTE = "Router drained gpu-14; mira called the owner at http://gpu-14.prod.example:30000"
@@ -145,8 +145,8 @@ def write_a_hypothesis_and_choose_the_class(page: Page) -> None:
     page.get_by_role("link", name="choose").click()
     page.get_by_role("combobox", name="Problem class").select_option("hang/timeout")
     page.get_by_role("button", name="Set the class").click()
-    expect(page.locator("#problem_class")).to_contain_text("hang/timeout")
     expect(page.get_by_role("combobox", name="Problem class")).to_have_count(0)
+    expect(page.locator("#problem_class")).to_contain_text("Hang/timeout.")
 
 
 def share(page: Page) -> str:

@@ -10,7 +10,7 @@ from tests.e2e.wedged import slow_to_tell
 
 COLLECTED_WITHIN_SECONDS = 60  # a few seconds on a quiet machine
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser-stories")]
+pytestmark = pytest.mark.browser
 
 
 def test_an_incident_is_worked_through_without_javascript(

@@ -1,12 +1,16 @@
 """Real databases for the tests of store and queue: a SQLite file, and a throw-away PostgreSQL."""
 
+import json
 import os
 import pwd
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from fcntl import LOCK_EX, flock
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from uuid import uuid4
 
 import pytest
@@ -37,39 +41,66 @@ def _why_not() -> str | None:
     return None
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A throw-away PostgreSQL."""
+
+    url: str  # without a database's name
+    template: str  # a database with the tables of the console and of its engine, to be copied
+    folder: str
+
+
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """The address of a cluster that lives as long as the tests, without a database's name."""
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One for all workers of a run: the first that needs it starts it, the last one ends it."""
     if reason := _why_not():
         pytest.skip(reason)
-    port, binaries = free_port(), BINARIES[-1]
-    with TemporaryDirectory(prefix="postgres-") as folder:
-        if os.geteuid() == 0:
-            shutil.chown(folder, "postgres")
-        data = f"{folder}/data"
-        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-        _as_postgres(f"{binaries}/initdb -D {data} -A trust -U postgres -N")
-        _as_postgres(f"{binaries}/pg_ctl -D {data} -l {folder}/log -w -o '{options}' start")
-        try:
-            yield f"postgresql+psycopg://postgres@127.0.0.1:{port}"
-        finally:
-            _as_postgres(f"{binaries}/pg_ctl -D {data} -m immediate -w stop")
+    mine = tmp_path_factory.getbasetemp()
+    shared = mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine
+    with _alone(shared / "cluster.lock"):
+        users = shared / "cluster"
+        users.mkdir(exist_ok=True)
+        described = shared / "cluster.json"
+        if not any(users.iterdir()):
+            described.write_text(json.dumps(asdict(_start_cluster(mine))))
+        (users / mine.name).touch()
+    cluster = Cluster(**json.loads(described.read_text()))
+    yield cluster
+    with _alone(shared / "cluster.lock"):
+        (users / mine.name).unlink()
+        if not any(users.iterdir()):
+            _as_postgres(f"{BINARIES[-1]}/pg_ctl -D {cluster.folder}/data -m immediate -w stop")
+            shutil.rmtree(cluster.folder)
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    with file.open("w") as lock:
+        flock(lock, LOCK_EX)
+        yield
+
+
+def _start_cluster(scratch: Path) -> Cluster:
+    port, binaries, folder = free_port(), BINARIES[-1], mkdtemp(prefix="postgres-")
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres")
+    options = (
+        f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=300"
+    )
+    _as_postgres(f"{binaries}/initdb -D {folder}/data -A trust -U postgres -N")
+    _as_postgres(f"{binaries}/pg_ctl -D {folder}/data -l {folder}/log -w -o '{options}' start")
+    url = f"postgresql+psycopg://postgres@127.0.0.1:{port}"
+    template = _new_database(url)
+    stores = _stores(scratch / "template", template)
+    Engine.start(stores).stop()
+    stores.close()
+    return Cluster(url, template.rpartition("/")[2], folder)
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str) -> str:
+def postgres_url(cluster: Cluster) -> str:
     """An empty database of its own."""
-    return _new_database(postgres_server)
-
-
-@pytest.fixture(scope="session")
-def postgres_template(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The name of a database with the tables of the console and of its engine, to be copied."""
-    url = _new_database(postgres_server)
-    stores = _stores(tmp_path_factory.mktemp("template"), url)
-    Engine.start(stores).stop()
-    stores.close()
-    return url.rpartition("/")[2]
+    return _new_database(cluster.url)
 
 
 def _new_database(server: str, template: str = "template1") -> str:
@@ -95,9 +126,8 @@ def make_stores(request: pytest.FixtureRequest) -> MakeStores:
     """Opens migrated stores in a folder, on SQLite and then on PostgreSQL."""
     if request.param == "sqlite":
         return lambda folder: _stores(folder, None)
-    server: str = request.getfixturevalue("postgres_server")
-    template: str = request.getfixturevalue("postgres_template")
-    return lambda folder: _stores(folder, _new_database(server, template))
+    cluster: Cluster = request.getfixturevalue("cluster")
+    return lambda folder: _stores(folder, _new_database(cluster.url, cluster.template))
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from app.domain.redaction import keyed_fingerprint
 from tests.integration.scripted_target import answers, scripted_target
 from tests.integration.shared_tools import needs, tool
 
+pytestmark = pytest.mark.slow
+
 FINGERPRINT = keyed_fingerprint(b"a key of this test")
 TOKEN = "user-secret-token-1"
 # How /model_info ends in each mode of the hostile server.

@@ -19,6 +19,8 @@ from tests.integration import make, processes
 from tests.integration.scripted_target import answers, scripted_target
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 METRICS = b"sglang:num_running_reqs 1.0\n"
 
 

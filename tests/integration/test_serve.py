@@ -14,7 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.integration.command_line import ROOT, run, run_as_process
+from tests.integration.command_line import ROOT, run
+
+pytestmark = pytest.mark.slow
 
 READY_WITHIN_SECONDS = 15
 
@@ -97,7 +99,7 @@ def test_with_a_user_there_is_no_link_any_more(tmp_path: Path) -> None:
 def test_it_does_not_listen_for_others_while_anybody_could_become_admin(
     tmp_path: Path, host: str
 ) -> None:
-    answer = run_as_process(tmp_path, "serve", "--host", host, "--port", "0")
+    answer = run(tmp_path, "serve", "--host", host, "--port", "0")
 
     assert answer.returncode == 1
     assert "There is no user yet" in answer.stderr
@@ -123,7 +125,7 @@ def test_a_port_that_is_taken_is_told_with_the_remedy(tmp_path: Path) -> None:
     run(tmp_path, "user", "create", "mira")
     with serving(tmp_path, "--no-worker") as (_, printed):
         port = _url(printed[0]).rsplit(":", 1)[1]
-        answer = run_as_process(tmp_path, "serve", "--no-worker", "--port", port)
+        answer = run(tmp_path, "serve", "--no-worker", "--port", port)
 
     assert answer.returncode == 1
     assert "cannot listen on" in answer.stderr
@@ -132,7 +134,7 @@ def test_a_port_that_is_taken_is_told_with_the_remedy(tmp_path: Path) -> None:
 
 def test_a_key_file_that_holds_no_key_is_told_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "secret.key").write_text("not a key")
-    answer = run_as_process(tmp_path, "serve", "--no-worker", "--port", "0")
+    answer = run(tmp_path, "serve", "--no-worker", "--port", "0")
 
     assert answer.returncode == 1
     assert "does not hold a key of this console" in answer.stderr
@@ -163,7 +165,7 @@ def test_an_unknown_setting_is_told_with_the_nearest_known_one(
 ) -> None:
     monkeypatch.setenv("INCIDENT_CONSOLE_TRUSTED_HOST", "example.org")
 
-    answer = run_as_process(tmp_path, "serve", "--port", "0")
+    answer = run(tmp_path, "serve", "--port", "0")
 
     assert answer.returncode == 1
     assert "Did you mean INCIDENT_CONSOLE_TRUSTED_HOSTS?" in answer.stderr

@@ -28,6 +28,8 @@ from tests.integration.scripted_target import answers, scripted_target
 from tests.integration.shared_tools import SHARED, needs
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 ATTACKS = SHARED / "attacks"
 LARGEST_PAGE_BYTES = 400_000
 # What no page may hold: markup of theirs, and characters that move a terminal or the eye.

@@ -21,6 +21,8 @@ from app.store.tables import Job
 from tests.integration import make, processes
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def stores(postgres_url: str, tmp_path: Path) -> Iterator[Stores]:

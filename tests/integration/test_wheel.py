@@ -13,10 +13,10 @@ import pytest
 
 from tests.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 60
-
-pytestmark = pytest.mark.xdist_group("wheel")
 
 
 @pytest.fixture(scope="module")
