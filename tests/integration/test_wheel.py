@@ -6,6 +6,7 @@ import sys
 import time
 import venv
 from collections.abc import Iterator
+from importlib.metadata import distributions
 from pathlib import Path
 
 import httpx
@@ -53,6 +54,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             "-q",
             "--no-deps",
             "--no-index",
+            "--ignore-installed",  # else pip removes the checkout from the environment of the tests
             "--prefix",
             str(home),
             str(wheel),
@@ -133,3 +135,8 @@ def test_the_code_comes_from_the_wheel_and_not_from_the_checkout(python: Path) -
         cwd="/",
     )
     assert not done.stdout.startswith(str(ROOT))
+
+
+def test_the_environment_of_the_tests_keeps_the_checkout(python: Path) -> None:
+    [checkout] = [one for one in distributions() if one.name == "incident-console"]
+    assert any(file.name == "incident-console" for file in checkout.files or ())
