@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def until(look: Callable[[], T], *, seconds: float = 15.0) -> T:
+def until(look: Callable[[], T], *, seconds: float = 30.0) -> T:
     """What *look* says as soon as it is true; a failed test when it stays false."""
     deadline = time.monotonic() + seconds
     while not (seen := look()):

@@ -9,7 +9,12 @@ from app.errors import ConsoleError
 COMMANDS = {
     "serve": ("app.cli.serve", "Run the console and its worker in one process."),
     "worker": ("app.cli.worker", "Run one more worker, on PostgreSQL."),
+    "agent": ("app.cli.agent", "Run the agent of a host, or what belongs to it."),
     "bundle": ("app.cli.bundle", "Collect, summarise and compare read-only bundles of a server."),
+    "preflight": ("app.cli.preflight", "What can be captured here, and the fix for what cannot."),
+    "launch-env": ("app.cli.launch_env", "Environment and flags that leave evidence next time."),
+    "stacks": ("app.cli.stacks", "Take the stacks of the processes of a server on this host."),
+    "coredump": ("app.cli.coredump", "Ask the driver of one process for its CUDA coredump."),
     "migrate": ("app.cli.migrate", "Bring the database to the present schema."),
     "user": ("app.cli.users", "Create, change and disable users."),
     "token": ("app.cli.tokens", "Create, list and revoke API tokens."),

@@ -48,7 +48,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
     data_dir: DataDir = None,
     no_agent: Annotated[
-        bool, typer.Option("--no-agent", help="No local agent. None is part of this version yet.")
+        bool, typer.Option("--no-agent", help="No agent for this host inside the console.")
     ] = False,
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Pages only; jobs wait for another worker.")
@@ -60,7 +60,9 @@ def serve(
         url = settings.public_url or f"http://{_shown(host)}:{listener.getsockname()[1]}"
         says = [f"Incident console at {url.rstrip('/')}/", *_first_steps(settings, host, url)]
         logs.configure(settings)
-        console = create_app(settings, start_work=None if no_worker else Engine.start)
+        console = create_app(
+            settings, start_work=None if no_worker else Engine.start, with_agent=not no_agent
+        )
         with suppress(KeyboardInterrupt):  # raised again by uvicorn after it has stopped
             _Server(_configured(console, settings), says).run(sockets=[listener])
 

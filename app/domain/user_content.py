@@ -17,3 +17,16 @@ def user_content(text: str) -> tuple[str, ...]:
     """
     lines = enumerate(text.split("\n"), start=1)
     return tuple(f"line {number}" for number, line in lines if _CONTENT.search(line))
+
+
+def without_user_content(text: str) -> tuple[str, tuple[str, ...]]:
+    """*text* without what follows such a word in its line, and the lines where that was.
+
+    For logs that leave their host: the shape up to the first content stays.
+    """
+    lines, places = text.split("\n"), []
+    for number, line in enumerate(lines, start=1):
+        if found := _CONTENT.search(line):
+            lines[number - 1] = f"{line[: found.end()]}‹content masked›"
+            places.append(f"line {number}")
+    return "\n".join(lines), tuple(places)

@@ -1,0 +1,1 @@
+"""A CUDA coredump: asked for once, watched to its end."""

@@ -1,0 +1,1 @@
+"""Who may ask: keys, certificate, nonces, and the guard before every request."""

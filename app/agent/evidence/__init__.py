@@ -1,0 +1,1 @@
+"""What a host can tell beside stacks and coredumps: cheap, and only read."""

@@ -1,0 +1,1 @@
+"""Which servers run on this host, and which processes are theirs."""

@@ -1,0 +1,1 @@
+"""What can be captured right now, and the one fix for each thing that cannot."""

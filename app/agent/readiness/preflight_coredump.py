@@ -1,0 +1,104 @@
+"""Whether a CUDA coredump of a process can be triggered now. Looks; opens no pipe.
+
+What a trigger asks right before it acts is asked here as well, in the same words.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from app.agent.coredump.dump_folders import likely_folders, open_folders
+from app.agent.coredump.endings import Limits
+from app.agent.coredump.gate import check_process, check_room, check_settings, uses_of
+from app.agent.coredump.pipes import Pipe, Uses, find_pipe
+from app.agent.coredump.refusals import no_permission, pipe_missing
+from app.agent.evidence.sizes import size_text
+from app.agent.processes.proc import command_line, environment, mapped
+from app.domain.cuda_settings import cuda_settings
+from app.errors import Conflict, NotFound
+from app.protocol.messages import Check, Process
+
+Environment = Mapping[str, str]
+
+_GPU_LIBRARIES = ("libcuda.so", "libamdhip64", "libhsa-runtime64")
+_TRACKER = "multiprocessing.resource_tracker"
+
+
+def coredump_check(
+    process: Process, root: Process | None = None, told: Sequence[Environment] = ()
+) -> Check:
+    """Ready when the driver reads a pipe that the agent may write to, and there is room.
+
+    *root* is that of its server, and *told* what its resource trackers were started with: both
+    tell what its own environment, wiped by its title, does not. Whether the driver then writes a
+    dump is known only after the trigger.
+    """
+    try:
+        uses = _uses(process, root or process, told)
+        check_process(uses)
+        check_settings(uses)
+        pipe = _pipe(uses)
+        _check_writable(pipe)
+        _check_room(uses, pipe, process)
+    except (NotFound, Conflict) as error:
+        return Check(
+            capability="coredump",
+            ready=False,
+            says=f"{error.what} {error.why}" if error.why else error.what,
+            fix=error.fix or "Look again.",
+            command=error.command,
+        )
+    return Check(capability="coredump", ready=True, says=_says(uses, pipe, process))
+
+
+def _pipe(uses: Uses) -> Pipe:
+    try:
+        return find_pipe(uses)
+    except Conflict:
+        # A restart with the variable set would not help where there is no CUDA at all.
+        if not uses.settings.enabled and mapped(uses.pid, *_GPU_LIBRARIES) == set():
+            raise pipe_missing(uses.pid, cuda_loaded=False) from None
+        raise
+
+
+def tracker_environments(processes: Sequence[Process]) -> list[Environment]:
+    """What multiprocessing's resource trackers among *processes* were started with.
+
+    SGLang sets CUDA variables at run time; only what it starts afterwards shows them.
+    """
+    trackers = [one.pid for one in processes if _TRACKER in " ".join(command_line(one.pid))]
+    return [told for pid in trackers if (told := environment(pid)) is not None]
+
+
+def _uses(process: Process, root: Process, told: Sequence[Environment]) -> Uses:
+    """As for a trigger, and with what the resource trackers tell."""
+    uses = uses_of(process.pid, root.pid)
+    environments = [environment(process.pid), *told, environment(root.pid)]
+    return replace(uses, settings=cuda_settings(environments, command_line(root.pid)))
+
+
+def _check_writable(pipe: Pipe) -> None:
+    """By its mode alone: a writer that comes and goes would be the end of file to the driver."""
+    path = f"/proc/{pipe.pid}/fd/{pipe.number}"
+    if not os.access(path, os.W_OK, effective_ids=True):
+        raise no_permission(pipe.pid, pipe.owner)
+
+
+def _check_room(uses: Uses, pipe: Pipe, process: Process) -> None:
+    folders = open_folders(uses.pid, likely_folders(uses, pipe.path), ours=False)
+    try:
+        check_room(uses, folders, process, Limits(), 0)
+    finally:
+        for folder in folders:
+            os.close(folder.descriptor)
+
+
+def _says(uses: Uses, pipe: Pipe, process: Process) -> str:
+    in_use = sum(gpu.used_bytes or 0 for gpu in process.gpus or [])
+    if uses.settings.flags is None:
+        memory = "Whether GPU memory is left out cannot be read."
+    elif uses.settings.skips_memory:
+        memory = "GPU memory is left out."
+    else:
+        memory = f"GPU memory is in it{f', {size_text(in_use)}' if in_use else ''}."
+    return f"The driver reads {pipe.path}. {memory} Whether it writes is seen after a trigger."

@@ -1,0 +1,1 @@
+"""The stacks of all ranks at one moment, by py-spy."""

@@ -1,0 +1,9 @@
+"""``incident-console coredump``: trigger."""
+
+from app.cli.loader import Group
+
+app = Group(
+    "coredump",
+    "CUDA coredumps: what the GPUs of a process were doing.",
+    {"trigger": ("app.cli.coredump_trigger", "Ask the driver of one process for its coredump.")},
+)
