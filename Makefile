@@ -9,7 +9,7 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 2,
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: run test check quick unit bench format screenshots clean
+.PHONY: run test check quick unit bench base agent-file format screenshots clean
 
 run: $(VENV)/.console  ## the console on http://127.0.0.1:8000
 	$(BIN)/incident-console serve
@@ -34,6 +34,18 @@ bench: $(VENV)/.test  ## the tables of docs/benchmarks.md; never part of `test`
 
 screenshots: $(VENV)/.test  ## the pictures of the README, of a seeded console
 	$(BIN)/python -m tests.e2e.pictures
+
+base:  ## proof that the agent needs nothing of the console: a fresh environment, really installed
+	rm -rf build/base
+	$(PYTHON) -m venv build/base
+	build/base/bin/pip --disable-pip-version-check install --quiet -c constraints.txt .
+	cd build && base/bin/python -I ../scripts/base-install-check base/bin/incident-console
+
+agent-file:  ## the agent as one file to copy, for this Python, libc and machine: dist/incident-agent.tar.gz
+	rm -rf build/agent-file
+	$(PYTHON) -m pip --disable-pip-version-check install --quiet -c constraints.txt --target build/agent-file .
+	mkdir -p dist
+	PYTHON=$(PYTHON) scripts/agent-file build/agent-file dist/incident-agent.tar.gz
 
 format: $(VENV)/.test
 	$(BIN)/ruff format .

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 
+from app.embedding import embed
 from app.settings import Settings
 from app.store.stores import Stores
 from app.web import (
@@ -15,8 +16,10 @@ from app.web import (
     artifacts,
     audit,
     bundles,
+    diagnostics,
     failures,
     health,
+    hosts,
     incidents,
     jobs,
     login,
@@ -28,6 +31,8 @@ from app.web.access import Access
 from app.web.api import accounts as accounts_api
 from app.web.api import artifacts as artifacts_api
 from app.web.api import bundles as bundles_api
+from app.web.api import diagnostics as diagnostics_api
+from app.web.api import hosts as hosts_api
 from app.web.api import incidents as incidents_api
 from app.web.api import jobs as jobs_api
 from app.web.api import reports as reports_api
@@ -45,7 +50,9 @@ PAGES = (
     login,
     incidents,
     targets,
+    hosts,
     bundles,
+    diagnostics,
     jobs,
     artifacts,
     reports,
@@ -57,7 +64,9 @@ PAGES = (
 API = (
     incidents_api,
     targets_api,
+    hosts_api,
     bundles_api,
+    diagnostics_api,
     jobs_api,
     artifacts_api,
     reports_api,
@@ -75,8 +84,12 @@ class Work(Protocol):
 StartWork = Callable[[Stores], Work]
 
 
-def create_app(settings: Settings, *, start_work: StartWork | None = None) -> FastAPI:
+def create_app(
+    settings: Settings, *, start_work: StartWork | None = None, with_agent: bool = False
+) -> FastAPI:
     """The console for *settings*, whose database is migrated; without *start_work* no job is done.
+
+    *with_agent*: an agent for this host runs inside; nothing of it is mounted here.
 
     OpenAPI tells the routes under /api only: pages are for people.
     """
@@ -87,7 +100,7 @@ def create_app(settings: Settings, *, start_work: StartWork | None = None) -> Fa
         openapi_url="/api/openapi.json",
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
-        lifespan=_lifespan(settings, start_work),
+        lifespan=_lifespan(settings, start_work, with_agent=with_agent),
         middleware=[
             Middleware(RequestLog, metrics=metrics),
             Middleware(SecurityHeaders),
@@ -105,10 +118,11 @@ def create_app(settings: Settings, *, start_work: StartWork | None = None) -> Fa
     return app
 
 
-def _lifespan(settings: Settings, start_work: StartWork | None) -> Lifespan:
+def _lifespan(settings: Settings, start_work: StartWork | None, *, with_agent: bool) -> Lifespan:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.stores = stores = Stores.open(settings)
+        agent = await run_in_threadpool(embed, stores) if with_agent else None
         # In a thread, as the engine keeps away from running event loops.
         work = await run_in_threadpool(start_work, stores) if start_work else None
         try:
@@ -116,6 +130,8 @@ def _lifespan(settings: Settings, start_work: StartWork | None) -> Lifespan:
         finally:
             if work:
                 await run_in_threadpool(work.stop)
+            if agent:
+                await run_in_threadpool(agent.stop)
             stores.close()
 
     return lifespan

@@ -3,20 +3,21 @@
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
-from app.domain.playbook import NoteAdded, StepRequested
+from app.domain.playbook import DiagnosticTaken, NoteAdded, StepRequested
 from app.settings import Settings
 from app.store import accounts, migrations, passwords, timeline
 from app.store.audit import CLI, CONSOLE
 from app.store.database import writing
 from app.store.incidents import Changes, change_incident, get_incident
 from app.store.stores import Stores
-from app.store.tables import Incident
-from tests import make
+from app.store.tables import Incident, Target
+from tests import hosts, make
 from tests.situations import gone, healthy, quiet, slow, stuck
 
 
-def fill(stores: Stores, now: datetime) -> None:
+def fill(stores: Stores, now: datetime) -> None:  # noqa: PLR0915  (a list, one line for each)
     """Incidents in every state, each with the evidence that put it there."""
     names = ("decode-a", "rollout-3", "prefill-b", "chat-eu-2", "gateway-b", "agent-pool", "eval-1")
     targets = {
@@ -51,11 +52,42 @@ def fill(stores: Stores, now: datetime) -> None:
     silence = opened("Users see time-outs", "chat-eu-2", 2, "sev2")
     make.bundle(stores, silence, targets["chat-eu-2"], quiet(), at=ago(1))
     opened("Router says 6 targets are down", "gateway-b", 3)
+    _look_inside(stores, hang, targets["decode-a"], now)
     fine = opened("KV use climbs", "agent-pool", 300, "sev3")
     make.bundle(stores, fine, targets["agent-pool"], healthy(), at=ago(290))
     _change(stores, fine, ago(280), state="mitigated", assignee="mira", tags=["kv", "sessions"])
-    wrong = opened("Greedy text differs since weights 0413", "eval-1", 660, "sev3")
-    _change(stores, wrong, ago(600), state="acknowledged", problem_class="wrong output")
+    text = opened("Greedy text differs since weights 0413", "eval-1", 660, "sev3")
+    _change(stores, text, ago(600), state="acknowledged", problem_class="wrong output")
+
+
+def _look_inside(stores: Stores, incident: Incident, target: Target, now: datetime) -> None:
+    """A host that is linked to *target*, one that is silent, and what was taken at the first."""
+    gpu = hosts.host(stores, heard_at=now - timedelta(seconds=12))
+    hosts.host(stores, "gpu-15", heard_at=None, problem="Connection refused.")
+    hosts.link(stores, target, gpu)
+    at, body = now - timedelta(minutes=4), hosts.STACKS.read_bytes()
+    items = [
+        *(hosts.item(sample=n + 1, taken_at=at + timedelta(seconds=5 * n)) for n in range(3)),
+        hosts.refused(),
+    ]
+    says = "1 of 2 ranks read, 3 samples."
+    told: dict[str, Any] = {"says": says, "target_id": target.id}
+    taken = hosts.diagnostic(stores, incident, gpu, items, at=at, bodies=[body] * 3, **told)
+    hosts.diagnostic(
+        stores,
+        incident,
+        gpu,
+        [hosts.coredump(taken_at=now - timedelta(minutes=2))],
+        kind="coredump",
+        at=now - timedelta(minutes=3),
+        says="Coredump of TP0: complete.",
+        target_id=target.id,
+    )
+    assert incident.id is not None
+    assert taken.id is not None
+    event = DiagnosticTaken(taken.id, "stacks", (gpu.name,), says)
+    with writing(stores.engine) as session:
+        timeline.record(session, event, incident_id=incident.id, actor=make.MIRA, at=at)
 
 
 def _change(stores: Stores, incident: Incident, at: datetime, **changes: object) -> None:

@@ -9,7 +9,10 @@ target than read from it; whatever does is for a person to ask for.
 from dataclasses import dataclass
 from typing import Literal
 
+from app.domain import ladder
+
 Probe = Literal["auto", "never", "always"]
+DiagnosticKind = ladder.Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,35 @@ class BundleCollected:
     answered: int
     asked: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CoredumpTriggered:
+    """The trigger was sent to one process; whether it dumps is known later."""
+
+    diagnostic_id: int
+    host: str
+    process: str  # "TP0, pid 4711"
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosticTaken:
+    """Something was taken; what was refused beside it is counted."""
+
+    diagnostic_id: int
+    kind: str
+    hosts: tuple[str, ...]
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosticRefused:
+    """Nothing was taken."""
+
+    diagnostic_id: int
+    kind: str
+    hosts: tuple[str, ...]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +142,9 @@ Event = (
     | NoteAdded
     | StepRequested
     | BundleCollected
+    | CoredumpTriggered
+    | DiagnosticTaken
+    | DiagnosticRefused
     | StepFailed
     | StepCancelled
     | ArtifactAttached
@@ -129,14 +164,35 @@ class CollectBundle:
     interval_seconds: float = 10.0
 
 
-Step = CollectBundle
+@dataclass(frozen=True, slots=True)
+class Diagnose:
+    """Ask the agents of hosts for evidence of one kind; always asked for by a person."""
 
-KINDS: dict[type, str] = {CollectBundle: "collect"}  # the verb that does each step
+    kind: DiagnosticKind
+    process_ids: dict[str, tuple[str, ...]]  # by host name
+    samples: int = 1
+    interval_seconds: float = 5.0
 
-INTRUSIVE: frozenset[type] = frozenset()  # steps that are never repeated without consent
+
+Step = CollectBundle | Diagnose
+
+KINDS: dict[type, str] = {  # the verb that does each step
+    CollectBundle: "collect",
+    Diagnose: "diagnose",
+}
+
+# Diagnostics that stop, slow or may end a process: never repeated without consent.
+INTRUSIVE: frozenset[DiagnosticKind] = frozenset(
+    ("native stacks", "cpu profile", "flight recorder", "coredump")
+)
 
 
-def next_steps(event: Event) -> tuple[Step, ...]:
+def is_intrusive(step: Step) -> bool:
+    """Whether *step* is never to be repeated without consent."""
+    return isinstance(step, Diagnose) and step.kind in INTRUSIVE
+
+
+def next_steps(event: Event) -> tuple[CollectBundle, ...]:
     """The steps that *event* calls for, in order; empty where the story rests."""
     match event:
         case IncidentOpened(target_ids=target_ids, collect=True):
@@ -145,6 +201,7 @@ def next_steps(event: Event) -> tuple[Step, ...]:
             return ()
 
 
-def step_name(kind: str) -> str:
-    """The step that a verb does, as events name it: "CollectBundle" for "collect"."""
-    return next((step.__name__ for step, verb in KINDS.items() if verb == kind), kind)
+def step_name(verb: str, kind: str | None = None) -> str:
+    """The step that a verb does, as events name it: "CollectBundle", "Diagnose stacks"."""
+    name = next((step.__name__ for step, known in KINDS.items() if known == verb), verb)
+    return f"{name} {kind}" if kind else name

@@ -137,6 +137,9 @@ _OUTSIDE = {
     "StepFailed": "A step failed.",
     "StepCancelled": "A step was cancelled.",
     "ArtifactPurged": "The bytes of a file were purged.",
+    "CoredumpTriggered": "A coredump was triggered.",
+    "DiagnosticTaken": "Evidence was taken on a host.",
+    "DiagnosticRefused": "Evidence was asked for on a host and not given.",
 }
 
 

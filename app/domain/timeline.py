@@ -7,7 +7,16 @@ from app.domain import playbook as story
 
 SYSTEM = (story.StepRequested, story.StepCancelled)  # folded on the page unless asked for
 
-STEP_NAMES = {"CollectBundle": "Collecting a bundle"}
+STEP_NAMES = {
+    "CollectBundle": "Collecting a bundle",
+    "Diagnose stacks": "Taking stacks",
+    "Diagnose native stacks": "Taking native stacks",
+    "Diagnose coredump": "Triggering a CUDA coredump",
+    "Diagnose nccl ras": "Asking NCCL RAS",
+    "Diagnose host facts": "Reading host facts",
+    "Diagnose cpu profile": "Recording a CPU profile",
+    "Diagnose flight recorder": "Dumping the NCCL flight recorder",
+}
 FACT_NAMES = {"problem_class": "Problem class"}
 
 
@@ -15,7 +24,7 @@ FACT_NAMES = {"problem_class": "Problem class"}
 class Link:
     """A chip beside a sentence: what it names, and the thing that it opens."""
 
-    noun: str  # "bundle", "artifact", "job", "report"
+    noun: str  # "bundle", "artifact", "diagnostic", "job", "report"
     id: int
 
     @property
@@ -41,8 +50,25 @@ def told(event: story.Event) -> str:
             return text
         case story.BundleCollected():
             return _collected(event)
+        case story.CoredumpTriggered() | story.DiagnosticTaken() | story.DiagnosticRefused():
+            return _told_diagnostic(event)
         case _:
             return _told_work(event)
+
+
+def _told_diagnostic(
+    event: story.CoredumpTriggered | story.DiagnosticTaken | story.DiagnosticRefused,
+) -> str:
+    match event:
+        case story.CoredumpTriggered(host=host, process=process):
+            return f"Sent the coredump trigger to {process} on {host}; whether it dumps is watched."
+        case story.DiagnosticTaken(says=says):
+            return says
+        case story.DiagnosticRefused(kind=kind, hosts=hosts, reason=reason):
+            where = f" on {', '.join(hosts)}" if hosts else ""
+            return f"{_step(f'Diagnose {kind}')}{where} gave nothing: {reason}"
+        case _:
+            assert_never(event)
 
 
 def _told_work(  # noqa: C901  (one row for each kind of event)
@@ -85,6 +111,12 @@ def link(event: story.Event) -> Link | None:
             return Link("artifact", artifact_id)
         case story.ArtifactPurged(artifact_id=artifact_id):
             return Link("artifact", artifact_id)
+        case (
+            story.CoredumpTriggered(diagnostic_id=diagnostic_id)
+            | story.DiagnosticTaken(diagnostic_id=diagnostic_id)
+            | story.DiagnosticRefused(diagnostic_id=diagnostic_id)
+        ):
+            return Link("diagnostic", diagnostic_id)
         case story.StepRequested(job_id=job_id):
             return Link("job", job_id)
         case story.StepFailed(job_id=job_id):

@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, and_, col, or_, select
 from sqlmodel.sql.expression import SelectOfScalar
 
+from app.jobs.hosts import Hearings
 from app.store import attempts, evidence, jobs
 from app.store.database import reading, writing
 from app.store.outbox import OVER, Ticket
@@ -25,6 +26,7 @@ from app.store.stores import Stores
 from app.store.tables import Idempotency, Job
 
 TICK_SECONDS = 1.0
+HEAR_SECONDS = 2.0  # each host less often, see ``hearing.EVERY``
 HEARTBEAT_SECONDS = 10.0
 SILENT_SECONDS = 30.0  # a worker that was not heard for so long is followed by another
 IDEMPOTENCY_KEPT = timedelta(hours=24)
@@ -46,6 +48,7 @@ class Beats:
 
     def __init__(self, stores: Stores, executor_id: str, in_hand: AbstractSet[str]) -> None:
         self._stores, self._executor_id, self._in_hand = stores, executor_id, in_hand
+        self._hearings = Hearings(stores)
         self._settled = False
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="beats", daemon=True)
@@ -54,6 +57,7 @@ class Beats:
             _Beat(HEARTBEAT_SECONDS, self.take_over),
             _Beat(SILENT_SECONDS, self.mend),
             _Beat(TICK_SECONDS, self.enqueue_waiting),
+            _Beat(HEAR_SECONDS, self._hearings.begin),
             _Beat(3600.0, self.expire),
             _Beat(24 * 3600.0, self.sweep),
         )
@@ -64,6 +68,7 @@ class Beats:
     def stop(self) -> None:
         self._stopping.set()
         self._thread.join()
+        self._hearings.end()
 
     def heartbeat(self, now: datetime) -> None:
         """Say that this worker is alive."""

@@ -5,6 +5,7 @@ the rows. A target is asked at most once more for what was in flight.
 """
 
 import asyncio
+import time
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -20,11 +21,13 @@ from app.store import attempts, jobs, landing
 from app.store.audit import CONSOLE
 from app.store.bundles import captures_of, load_captures, open_bundle
 from app.store.database import reading, writing
-from app.store.tables import BundleRow
+from app.store.tables import BundleRow, Job
 from app.store.targets import address, get_target
+from app.store.turns import take_turn
 
 PROBES = frozenset(("health", "health_generate"))
 SENT = "Sent; no answer was seen so far."
+WAIT_SECONDS = 0.5
 USUAL_CAPTURES = 10  # of a present server; the bar of the job page is drawn against it
 
 
@@ -40,7 +43,17 @@ class _Start:
 
 def collect(work: Work) -> bool:
     """Run the next phase, or complete the bundle; whether there is more to do."""
+    if rival := _rival(work):
+        work.tell(f"Stacks of this target are taken by job {rival.id}; waiting for it.")
+        time.sleep(WAIT_SECONDS)
+        return True
     return asyncio.run(_collect(work, _start(work)))
+
+
+def _rival(work: Work) -> Job | None:
+    """The job that has its turn on the target; None: it is ours."""
+    with writing(work.stores.engine) as session:
+        return take_turn(session, work.attempt, at=datetime.now(UTC))
 
 
 async def _collect(work: Work, start: _Start) -> bool:

@@ -17,6 +17,7 @@ from dbos import DBOS, DBOSConfig
 from app.errors import ConsoleError, Rejected
 from app.jobs.beats import Beats
 from app.jobs.collect import collect
+from app.jobs.diagnose import diagnose
 from app.jobs.identity import Identity
 from app.jobs.work import Stopping, Verb, Work
 from app.store import attempts, jobs
@@ -28,7 +29,7 @@ from app.store.tables import Job
 
 VERSION = "1"  # of the order of the engine's steps; work of another version is not taken up
 POLL_SECONDS = 0.2  # how long a job may wait in the engine's queue
-VERBS: Mapping[str, Verb] = {"collect": collect}
+VERBS: Mapping[str, Verb] = {"collect": collect, "diagnose": diagnose}
 
 log = logging.getLogger(__name__)
 

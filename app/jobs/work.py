@@ -21,6 +21,10 @@ class Stopping(Exception):
     """This process is shutting down; the job goes back to the queue."""
 
 
+class NotHere(Stopping):
+    """Another worker has to do this: what it needs is out of reach from here."""
+
+
 @dataclass(frozen=True)
 class Work:
     """One job in the hands of this worker."""
@@ -48,6 +52,11 @@ class Work:
         """To be called by an intrusive verb before it acts; after a crash it asks again then."""
         with writing(self.stores.engine) as session:
             attempts.acts(session, self.attempt, at=datetime.now(UTC))
+
+    def done_acting(self) -> None:
+        """To be called when what is left harms nothing: after a crash it just goes on."""
+        with writing(self.stores.engine) as session:
+            attempts.acts(session, self.attempt, at=None)
 
     async def unless_stopped(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run *coroutine* and break it off as soon as ``check`` raises."""

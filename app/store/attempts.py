@@ -63,8 +63,8 @@ def progress(session: Session, attempt: Attempt, says: str, **figures: int | Non
     _write(session, attempt, says=says, **figures)
 
 
-def acts(session: Session, attempt: Attempt, *, at: datetime) -> None:
-    """Write that an intrusive step is about to act; committed before it does."""
+def acts(session: Session, attempt: Attempt, *, at: datetime | None) -> None:
+    """Write that an intrusive step is about to act, committed before it does; None: it is done."""
     _write(session, attempt, acted_at=at)
 
 

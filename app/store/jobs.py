@@ -5,12 +5,12 @@ from datetime import datetime
 
 from sqlmodel import Session, col, select
 
-from app.domain.playbook import StepCancelled, StepFailed, step_name
+from app.domain.playbook import StepCancelled, StepFailed
 from app.errors import Conflict, NotFound
 from app.store import audit, timeline
 from app.store.audit import CONSOLE, Actor
-from app.store.outbox import Outbox, new_key
-from app.store.tables import BundleRow, Job
+from app.store.outbox import Outbox, new_key, step_of
+from app.store.tables import BundleRow, Diagnostic, Job
 
 UNFINISHED = ("queued", "running")
 RESUMABLE = ("failed", "cancelled", "interrupted")
@@ -58,6 +58,7 @@ def request_resume(session: Session, outbox: Outbox, job: Job, actor: Actor, at:
     job.acted_at = job.finished_at = job.reason = None
     job.cancel_requested_at = job.cancel_requested_by = None
     _settle_bundle(session, job, "collecting")
+    _settle_diagnostic(session, job, "queued")
     requeue(job)
     outbox.post(session, job)
 
@@ -66,6 +67,7 @@ def requeue(job: Job) -> None:
     """Back to the queue under a fresh key; whoever still works under the old one is too late."""
     job.key = new_key()
     job.state, job.enqueued_at, job.worker = "queued", None, None
+    job.acted_at = None  # an intrusive job that acted never comes here, see ``interrupted``
     job.says = "Waiting for a worker."
     job.version += 1
 
@@ -74,21 +76,36 @@ def cancelled(session: Session, job: Job, *, at: datetime) -> None:
     """End *job* as somebody asked."""
     by = job.cancel_requested_by or CONSOLE.name
     _end(session, job, "cancelled", f"Cancelled by {by}.", at=at)
-    _tell(session, job, StepCancelled(step_name(job.kind), _id(job), by), at=at)
+    _tell(
+        session,
+        job,
+        StepCancelled(step_of(job), _id(job), by),
+        at=at,
+    )
 
 
 def failed(session: Session, job: Job, *, reason: str, at: datetime) -> None:
     """End *job* with the reason why it could not be done."""
     job.reason = reason
     _end(session, job, "failed", reason, at=at)
-    _tell(session, job, StepFailed(step_name(job.kind), _id(job), reason), at=at)
+    _tell(
+        session,
+        job,
+        StepFailed(step_of(job), _id(job), reason),
+        at=at,
+    )
 
 
 def interrupted(session: Session, job: Job, *, at: datetime) -> None:
     """End an intrusive *job* that was cut off after it began to act."""
     job.reason = "Cut off after it began to act. It is not repeated unless somebody asks."
     _end(session, job, "interrupted", job.reason, at=at)
-    _tell(session, job, StepFailed(step_name(job.kind), _id(job), job.reason), at=at)
+    _tell(
+        session,
+        job,
+        StepFailed(step_of(job), _id(job), job.reason),
+        at=at,
+    )
 
 
 def succeeded(session: Session, job: Job, says: str, *, at: datetime) -> None:
@@ -101,12 +118,20 @@ def _end(session: Session, job: Job, state: str, says: str, *, at: datetime) -> 
     job.version += 1
     if state in ("cancelled", "failed"):
         _settle_bundle(session, job, state)
+    _settle_diagnostic(session, job, state)
 
 
 def _settle_bundle(session: Session, job: Job, state: str) -> None:
     bundle = session.exec(select(BundleRow).where(BundleRow.job_id == job.id)).first()
     if bundle and bundle.state != "complete":
         bundle.state = state
+
+
+def _settle_diagnostic(session: Session, job: Job, state: str) -> None:
+    query = select(Diagnostic).where(Diagnostic.job_id == job.id)
+    if job.kind == "diagnose" and (diagnostic := session.exec(query).first()):
+        diagnostic.state = "done" if state == "succeeded" else state
+        diagnostic.says, diagnostic.finished_at = job.says, job.finished_at
 
 
 def _tell(session: Session, job: Job, event: StepFailed | StepCancelled, *, at: datetime) -> None:

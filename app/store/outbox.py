@@ -196,19 +196,31 @@ def request(  # noqa: PLR0913
         session,
         outbox,
         playbook.KINDS[type(step)],
-        partition=f"target:{target_id}" if target_id else f"incident:{incident_id}",
+        partition=_partition(step, target_id, incident_id),
         actor=actor,
         at=at,
         arguments=asdict(step),
         incident_id=incident_id,
         target_id=target_id,
-        intrusive=type(step) in playbook.INTRUSIVE,
+        intrusive=playbook.is_intrusive(step),
     )
     assert job.id is not None
     audit.note(session, actor, f"job.{job.kind}", f"job:{job.id}", at=at, **job.arguments)
     if incident_id is not None:
         target = session.get(Target, target_id) if target_id else None
         name = target.name if target else None
-        asked = playbook.StepRequested(type(step).__name__, job.id, name)
+        asked = playbook.StepRequested(step_of(job), job.id, name)
         timeline.record(session, asked, incident_id=incident_id, actor=actor, at=at)
     return job
+
+
+def step_of(job: Job) -> str:
+    """The step that *job* does, as events name it."""
+    return playbook.step_name(job.kind, job.arguments.get("kind"))
+
+
+def _partition(step: playbook.Step, target_id: int | None, incident_id: int | None) -> str:
+    """Diagnostics wait for no bundle in the queue: a press takes its stacks now, see ``turns``."""
+    if isinstance(step, playbook.Diagnose):
+        return f"diagnose:{secrets.token_hex(4)}"
+    return f"target:{target_id}" if target_id else f"incident:{incident_id}"

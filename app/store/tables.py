@@ -1,4 +1,4 @@
-"""The whole schema on one page. ``migrations/`` creates it; a test keeps the two equal.
+"""The schema; its part on hosts is in ``host_tables``. A test keeps ``migrations/`` equal to it.
 
 Facts are added, not changed: timeline and audit events are never updated (a pin is a mark
 on an event, not a change of it). Times are UTC. What is None is not known.
@@ -7,30 +7,16 @@ on an event, not a change of it). Times are UTC. What is None is not known.
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Column, Index, Integer, MetaData
+from sqlalchemy import BigInteger, Index
 from sqlmodel import Field, SQLModel
 
-NAMES = {
-    "ix": "ix_%(column_0_N_label)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "ck": "ck_%(table_name)s_%(constraint_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
-    "pk": "pk_%(table_name)s",
-}
-SQLModel.metadata.naming_convention = NAMES
-metadata: MetaData = SQLModel.metadata
+from app.store.columns import json_column as _json
+from app.store.columns import key_column as _key
+from app.store.columns import metadata
+from app.store.host_tables import Diagnostic, DiagnosticItem, Host, TargetServer
 
-# SQLite numbers rows by itself only in a plain INTEGER key.
-Number = BigInteger().with_variant(Integer, "sqlite")
-
-
-def _json(*, nullable: bool = False) -> Any:  # noqa: ANN401  (sqlmodel's Field is typed Any)
-    return Field(sa_column=Column(JSON, nullable=nullable))
-
-
-def _key() -> Any:  # noqa: ANN401
-    return Field(default=None, sa_column=Column(Number, primary_key=True, autoincrement=True))
-
+# Given on, so that the whole schema is had from here.
+__all__ = ("Diagnostic", "DiagnosticItem", "Host", "TargetServer", "metadata")
 
 # Who ---------------------------------------------------------------------------------------
 

@@ -4,15 +4,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlmodel import Session
+from sqlmodel import Session, col, select
 
 from app.domain.urgency import VERDICT, Judgement, Summary, finding, verdict_of
 from app.store.evidence import artifacts_of
 from app.store.incidents import jobs_at_work, judgement, recent_bundles, targets_of
-from app.store.tables import BundleRow, Incident, Job, Target
+from app.store.tables import BundleRow, Diagnostic, DiagnosticItem, Incident, Job, Target
 from app.store.targets import topology_told
+from app.web.ladder import ladder
 from app.web.views import Shell
 from app.web.views.bundle_told import changes_told
+from app.web.views.evidence import EvidenceRow, evidence_rows
 from app.web.views.incident_list import health_told, level_of
 from app.web.views.incidents import (
     IncidentPage,
@@ -34,8 +36,13 @@ STOOD_STILL = "Requests are in the server, and nothing moved between the last tw
 _PANELS = {"bad": "bad", "unknown": "unknown"}
 
 
-def incident_page(session: Session, shell: Shell, story: Story) -> IncidentPage:
-    """The page of an incident; *story* is the part of its timeline that was asked for."""
+def incident_page(
+    session: Session, shell: Shell, story: Story, server: str | None = None
+) -> IncidentPage:
+    """The page of an incident; *story* is the part of its timeline that was asked for.
+
+    *server* is the key of the linked server that the ladder is about.
+    """
     incident = story.incident
     assert incident.id is not None
     targets = targets_of(session, incident.id)
@@ -62,8 +69,19 @@ def incident_page(session: Session, shell: Shell, story: Story) -> IncidentPage:
         names_tab=False,
         story=story,
         now=shell.now,
-        artifacts=artifacts_of(session, incident.id),
+        evidence=_evidence(session, incident.id),
+        ladder=ladder(session, incident.id, chosen=server, now=shell.now),
     )
+
+
+def _evidence(session: Session, incident_id: int) -> list[EvidenceRow]:
+    query = (
+        select(DiagnosticItem.artifact_id, DiagnosticItem.diagnostic_id)
+        .join(Diagnostic, col(Diagnostic.id) == DiagnosticItem.diagnostic_id)
+        .where(Diagnostic.incident_id == incident_id)
+    )
+    taken = {number: one for number, one in session.exec(query) if number is not None}
+    return evidence_rows(artifacts_of(session, incident_id), taken)
 
 
 def _finding(

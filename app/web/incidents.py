@@ -51,9 +51,14 @@ def open_incident(
 
 @router.get("/incidents/{incident_id:int}", name="incident")
 def show_incident(
-    request: Request, shell: AppShell, actor: Reader, session: Reading, story: AskedStory
+    request: Request,
+    shell: AppShell,
+    actor: Reader,
+    session: Reading,
+    story: AskedStory,
+    server: Annotated[str | None, Query(max_length=80)] = None,
 ) -> Response:
-    return render(request, incident_page(session, shell, story))
+    return render(request, incident_page(session, shell, story, server))
 
 
 @router.get("/incidents/{incident_id:int}/edit", name="edit_incident")

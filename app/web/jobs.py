@@ -11,6 +11,7 @@ from sqlmodel import Session
 
 from app.store import database
 from app.store.bundles import bundle_of_job
+from app.store.diagnostics import of_job
 from app.store.jobs import get_job, request_cancel, request_resume
 from app.store.tables import Job
 from app.store.targets import get_target
@@ -39,7 +40,10 @@ def told(session: Session, job: Job, now: datetime) -> JobTold:
     """*job* as pages tell of it, with the names of its target and its bundle."""
     target = get_target(session, job.target_id).name if job.target_id else None
     assert job.id is not None
-    return JobTold.of(job, target=target, bundle_id=bundle_of_job(session, job.id), now=now)
+    plain = JobTold.of(job, target=target, bundle_id=bundle_of_job(session, job.id), now=now)
+    if job.kind != "diagnose":
+        return plain
+    return replace(plain, diagnostic_id=of_job(session, job.id).id)
 
 
 def _told_first(job_id: int, stores: AppStores, now: Now) -> JobTold:

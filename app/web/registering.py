@@ -1,5 +1,6 @@
 """An admin at the list of targets: who, in which transaction, when."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -9,6 +10,7 @@ from sqlmodel import Session
 
 from app.store.audit import Actor
 from app.store.tables import Target
+from app.store.target_servers import link_exactly
 from app.store.targets import (
     Changes,
     NewTarget,
@@ -37,6 +39,10 @@ class Registering:
         target = get_target(self.session, target_id)
         change_target(self.session, target, changes, vault=self.vault, actor=self.actor, at=self.at)
         return target
+
+    def link(self, target: Target, servers: Sequence[tuple[int, str]]) -> None:
+        """Confirm that *target* is these (host id, server id) and no others."""
+        link_exactly(self.session, target, servers, self.actor, self.at)
 
     def delete(self, target_id: int) -> None:
         target = get_target(self.session, target_id)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from app.store import database
 from app.store.incidents import incidents_of_target
 from app.store.tables import Target
+from app.store.target_servers import proposals, servers_of
 from app.store.targets import (
     bundles_of_target,
     get_target,
@@ -14,6 +15,7 @@ from app.store.targets import (
     list_targets,
     register_target,
 )
+from app.web import linking
 from app.web.answers import done
 from app.web.connection_check import check_and_note
 from app.web.dependencies import Admin, AppShell, AppStores, Now, Operator, Reader, Reading
@@ -25,6 +27,7 @@ from app.web.views.targets import Seen, TargetForm, TargetPage, TargetRow, Targe
 RECENT = 10
 
 router = APIRouter(include_in_schema=False)
+router.include_router(linking.router)
 
 
 def _for_reading(target_id: int, session: Reading) -> Target:
@@ -80,6 +83,7 @@ def target_page(
     stores: AppStores,
 ) -> Response:
     assert target.id is not None
+    linked, proposed = servers_of(session, target), proposals(session, target)
     page = TargetPage(
         shell=shell,
         target=target,
@@ -87,6 +91,9 @@ def target_page(
         header_names=sorted(headers_of(target, stores.vault)),
         bundles=bundles_of_target(session, target.id, limit=RECENT),
         incidents=incidents_of_target(session, target.id, limit=RECENT),
+        linked=linked,
+        proposed=proposed,
+        others=linking.others(session, linked, proposed),
         now=shell.now,
     )
     return render(request, page)

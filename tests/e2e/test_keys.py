@@ -50,6 +50,31 @@ def test_a_bundle_is_asked_for_by_one_key(opened: Open) -> None:
     expect(page.locator("#progress")).to_contain_text("Collecting a bundle from gateway-b")
 
 
+def test_stacks_are_taken_by_one_key_and_their_samples_switched_by_number(opened: Open) -> None:
+    page = opened("/diagnostics/1")
+    page.keyboard.press("2")
+    page.wait_for_url("**/diagnostics/1?sample=2*")
+    expect(page.get_by_role("link", name="Sample 2")).to_have_attribute("aria-current", "page")
+    page.keyboard.press("u")
+    page.wait_for_url("**/incidents/2")
+
+    page.keyboard.press("s")
+
+    page.wait_for_url("**/diagnostics/*")
+    # Nobody answers for the seeded host: the page that follows the job ends by saying so.
+    expect(page.locator("h1")).to_contain_text("0 of 2 ranks read; gpu-14")
+
+
+def test_hosts_are_reached_by_keys(opened: Open) -> None:
+    page = opened("/")
+
+    page.keyboard.press("g")
+    page.keyboard.press("h")
+
+    page.wait_for_url("**/hosts")
+    expect(page.locator("h1")).to_contain_text("host")
+
+
 def test_what_is_being_typed_survives_what_arrives_meanwhile(opened: Open) -> None:
     page, colleague = opened("/incidents/4"), opened("/incidents/4")
     note = page.get_by_label("Note", exact=True)

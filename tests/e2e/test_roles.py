@@ -10,7 +10,7 @@ pytestmark = pytest.mark.browser
 
 PLACES = (
     "/incidents/2", "/bundles/2", "/jobs/2", "/artifacts/2", "/reports/2", "/reports/2/shares",
-    "/targets", "/targets/1",
+    "/targets", "/targets/1", "/hosts", "/hosts/1", "/diagnostics/1", "/diagnostics/2",
 )  # fmt: skip
 
 

@@ -27,6 +27,23 @@ def test_an_incident_is_worked_through_without_javascript(
     expect(page.locator("article")).to_contain_text("shared copy, read only")
 
 
+def test_the_heaviest_step_asks_for_the_name_of_the_host_without_javascript(
+    visits: Visits, console: str, cookies: dict[str, StorageState]
+) -> None:
+    page = visits.page(console, storage_state=cookies["mira"], java_script_enabled=False)
+    page.goto("/incidents/2")
+    rung = page.locator("#rung-coredump")
+    expect(rung.get_by_role("button", name="Take the coredump")).to_be_hidden()
+
+    rung.get_by_text("Take…").click()
+    expect(rung).to_contain_text("the process may end")
+    rung.get_by_label("Type the host name").fill("gpu-41")
+    rung.get_by_role("button", name="Take the coredump").click()
+
+    expect(page.locator("main")).to_contain_text("on gpu-14 for a CUDA coredump")
+    expect(page.locator("main")).to_contain_text("a process may end")
+
+
 def open_an_incident(page: Page, base_url: str) -> str:
     """The URL of the incident, opened on a target that is registered first."""
     page.goto("/targets/new")

@@ -13,30 +13,16 @@ import httpx
 import pytest
 
 from tests.ports import free_port
+from tests.wheels import ROOT, build_wheel, install
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 START_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("wheel")
-    build = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        str(out),
-        str(ROOT),
-    ]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    [built] = out.glob("*.whl")
-    return built
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -45,23 +31,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, with_pip=False)
     python = home / "bin" / "python"
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--no-deps",
-            "--no-index",
-            "--ignore-installed",  # else pip removes the checkout from the environment of the tests
-            "--prefix",
-            str(home),
-            str(wheel),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    install(wheel, "--prefix", str(home))
     [site] = (home / "lib").glob("python3*/site-packages")
     [ours] = [Path(path) for path in sys.path if path.endswith("site-packages")][:1]
     for entry in ours.iterdir():

@@ -13,6 +13,13 @@ LONGEST_FUNCTION = 40
 
 UNPICKLERS = {"pickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve"}
 TEMPLATE_ENGINE_ONLY_IN = {"app/web/render.py"}
+# The agent's door, the job runner, the last resort of the web: a mistake of ours becomes words.
+BROAD_EXCEPTS_ONLY_IN = [
+    "app/agent/door/guard.py",
+    "app/jobs/engine.py",
+    "app/store/aside.py",
+    "app/web/failures.py",
+]
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -70,13 +77,12 @@ def test_the_domain_imports_the_standard_library_and_orjson_only() -> None:
     assert foreign == set()
 
 
-def test_broad_excepts_stand_in_their_two_places_only() -> None:
-    broad = sorted(
+def test_broad_excepts_stand_where_they_are_named_only() -> None:
+    broad = [
         str(module.relative_to(ROOT))
         for module in MODULES
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException"))
-    )
-    assert len(broad) <= 2, broad
-    assert {path.split("/")[1] for path in broad} <= {"jobs", "web"}
+    ]
+    assert sorted(broad) == BROAD_EXCEPTS_ONLY_IN

@@ -5,9 +5,12 @@ from typing import Annotated, Any, Self, cast
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
+from sqlmodel import Session
 
 from app.errors import Malformed
+from app.protocol.messages import ProcessId
 from app.store.tables import Target
+from app.store.target_servers import LinkedServer, servers_of
 from app.store.targets import Changes, NewTarget, get_target, list_targets
 from app.web import paging
 from app.web.connection_check import check_and_note, told
@@ -23,6 +26,18 @@ Labels = Annotated[dict[str, Annotated[str, Field(max_length=200)]], Field(max_l
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 Url = Annotated[str, Field(max_length=2048)]
 Pem = Annotated[str, Field(max_length=200_000, description="PEM text of a private CA.")]
+
+
+class ServerIn(BaseModel):
+    """A server that a target is, as ``/hosts/{id}/processes`` names it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    host_id: Annotated[int, Field(ge=1, lt=2**63)]
+    server_id: ProcessId
+
+
+Servers = Annotated[list[ServerIn], Field(max_length=256)]
 
 
 class TargetIn(BaseModel):
@@ -41,9 +56,10 @@ class TargetIn(BaseModel):
     watch: bool = False
     coredump_when_wedged: bool = False
     labels: Labels = {}
+    servers: Servers = []
 
     def as_new(self) -> NewTarget:
-        given = self.model_dump(exclude={"ca_file"})
+        given = self.model_dump(exclude={"ca_file", "servers"})
         return NewTarget(ca_pem=self.ca_file, **given)
 
 
@@ -63,10 +79,11 @@ class TargetChanges(BaseModel):
     watch: bool | None = None
     coredump_when_wedged: bool | None = None
     labels: Labels | None = None
+    servers: Servers | None = None
 
     def as_changes(self) -> Changes:
         """Only what was sent; raises Malformed for null where a value is needed."""
-        sent: dict[str, Any] = self.model_dump(exclude_unset=True)
+        sent: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"servers"})
         removable = {"token", "admin_token", "ca_file", "headers"}
         if empty := sorted(name for name in sent if sent[name] is None and name not in removable):
             raise Malformed(f"{', '.join(empty)} cannot be null.", fix="Leave it out to keep it.")
@@ -75,6 +92,33 @@ class TargetChanges(BaseModel):
         if "headers" in sent:
             sent["headers"] = sent["headers"] or {}
         return cast("Changes", sent)
+
+
+class ServerOut(BaseModel):
+    """A confirmed link. ``server`` null: what it leads to now is not known, ``says`` tells why."""
+
+    host_id: int
+    host: str
+    port: int
+    engine: str
+    server_id: str | None
+    says: str
+    confirmed_by: str
+    confirmed_at: datetime
+
+    @classmethod
+    def of(cls, linked: LinkedServer) -> Self:
+        link = linked.link
+        return cls(
+            host_id=link.host_id,
+            host=linked.host.name,
+            port=link.port,
+            engine=link.engine,
+            server_id=linked.server.id if linked.server else None,
+            says=linked.says,
+            confirmed_by=link.confirmed_by,
+            confirmed_at=link.confirmed_at,
+        )
 
 
 class TargetOut(BaseModel):
@@ -100,9 +144,10 @@ class TargetOut(BaseModel):
     created_at: datetime
     updated_at: datetime
     deleted_at: datetime | None
+    servers: list[ServerOut]
 
     @classmethod
-    def of(cls, target: Target) -> Self:
+    def of(cls, session: Session, target: Target) -> Self:
         kept = {name: getattr(target, name) for name in Target.model_fields}
         return cls.model_validate(
             {
@@ -111,6 +156,7 @@ class TargetOut(BaseModel):
                 "has_admin_token": target.admin_token_sealed is not None,
                 "has_headers": target.headers_sealed is not None,
                 "has_ca": target.ca_pem is not None,
+                "servers": [ServerOut.of(one) for one in servers_of(session, target)],
             }
         )
 
@@ -139,24 +185,29 @@ def read_targets(
     found = list_targets(session, limit=limit + 1, after_id=paging.number(cursor) or 0)
     more = len(found) > limit
     return TargetsOut(
-        items=[TargetOut.of(one) for one in found[:limit]],
+        items=[TargetOut.of(session, one) for one in found[:limit]],
         next_cursor=paging.encode([found[limit - 1].id]) if more else None,
     )
 
 
 @router.post("/targets", status_code=201)
 def register_target(admin: AtTargets, new: TargetIn) -> TargetOut:
-    return TargetOut.of(admin.register(new.as_new()))
+    target = admin.register(new.as_new())
+    admin.link(target, _pairs(new.servers))
+    return TargetOut.of(admin.session, target)
 
 
 @router.get("/targets/{target_id}")
 def read_target(target_id: int, session: Reading, actor: Reader) -> TargetOut:
-    return TargetOut.of(get_target(session, target_id))
+    return TargetOut.of(session, get_target(session, target_id))
 
 
 @router.patch("/targets/{target_id}")
 def change_target(target_id: int, admin: AtTargets, changes: TargetChanges) -> TargetOut:
-    return TargetOut.of(admin.change(target_id, changes.as_changes()))
+    target = admin.change(target_id, changes.as_changes())
+    if changes.servers is not None:
+        admin.link(target, _pairs(changes.servers))
+    return TargetOut.of(admin.session, target)
 
 
 @router.delete("/targets/{target_id}", status_code=204)
@@ -176,3 +227,7 @@ async def check_target(target_id: int, stores: AppStores, actor: Operator, now: 
         says=told(capture),
         answers=capture.ok,
     )
+
+
+def _pairs(servers: list[ServerIn]) -> list[tuple[int, str]]:
+    return [(one.host_id, one.server_id) for one in servers]

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from app.store.tables import Artifact, Incident, Target
+from app.store.tables import Incident, Target
 from app.web.views.base import Page
 from app.web.views.bundle_told import Change
+from app.web.views.evidence import EvidenceRow
 from app.web.views.jobs import Following, JobTold
+from app.web.views.ladder import LadderTold
 from app.web.views.signals import Chip
 from app.web.views.timeline import Story
 from app.web.vitals import Vital
@@ -82,7 +84,8 @@ class IncidentPage(Page):
     names_tab: bool
     story: Story
     now: datetime
-    artifacts: Sequence[Artifact]
+    evidence: Sequence[EvidenceRow]
+    ladder: LadderTold
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Literal, Self
 
+from app.domain.timeline import STEP_NAMES
 from app.store.jobs import RESUMABLE, UNFINISHED
+from app.store.outbox import step_of
 from app.store.tables import Job
 from app.web.formats import visible
 from app.web.views.base import Fragment, Page
 
-KINDS = {"collect": "Collecting a bundle"}
 BAR_WIDTH = 1000
 LONGEST_TOLD = 1000  # characters of what a target may have had a part in
 WAITED_LONG = timedelta(seconds=10)
@@ -60,12 +61,13 @@ class JobTold:
     requested_by: str
     created_at: datetime
     attempts: int
+    diagnostic_id: int | None = None
 
     @classmethod
     def of(cls, job: Job, *, target: str | None, bundle_id: int | None, now: datetime) -> Self:
         """What is told of *job* at *now*."""
         assert job.id is not None
-        kind = KINDS.get(job.kind, job.kind.capitalize())
+        kind = STEP_NAMES.get(step_of(job), job.kind.capitalize())
         target = visible(target) if target else None
         return cls(
             id=job.id,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from app.domain.urgency import DEAD, SERVING
 from app.store.tables import BundleRow, Incident, Target
+from app.store.target_servers import LinkedServer, Proposal
 from app.web.views.base import Page
 
 
@@ -74,6 +75,9 @@ class TargetPage(Page):
     header_names: Sequence[str]
     bundles: Sequence[BundleRow]
     incidents: Sequence[Incident]
+    linked: Sequence[LinkedServer]
+    proposed: Sequence[Proposal]  # on its port, not linked yet
+    others: Sequence[Proposal]  # what else is seen on known hosts
     now: datetime
 
 

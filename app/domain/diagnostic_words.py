@@ -1,0 +1,45 @@
+"""How a diagnostic ended, in one or two sentences."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+NAMES: Mapping[str, str] = {
+    "stacks": "Stacks",
+    "native stacks": "Native stacks",
+    "coredump": "CUDA coredumps",
+    "nccl ras": "NCCL RAS",
+    "host facts": "Host facts",
+    "cpu profile": "CPU profile",
+    "flight recorder": "Flight recorder",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What came of one process at one moment."""
+
+    process: str  # any text that is equal for equal processes
+    state: str  # "done", "refused", or the state of a coredump
+    says: str
+
+
+def summed_up(kind: str, hosts: Sequence[str], came: Sequence[Came]) -> str:
+    """``Stacks of 8 processes on gpu-14. 1 was refused: …``"""
+    name = NAMES.get(kind, kind)
+    where = ", ".join(hosts)
+    taken = {one.process for one in came if one.state not in ("refused", "no-file", "timed-out")}
+    missed = [one for one in came if one.state in ("refused", "no-file", "timed-out")]
+    without = {one.process: one for one in missed if one.process not in taken}
+    head = f"{name} of {_count(len(taken))} on {where}." if taken else f"{name} on {where}: none."
+    return " ".join((head, *_missed(without)))
+
+
+def _missed(without: Mapping[str, Came]) -> Sequence[str]:
+    if not without:
+        return ()
+    first = next(iter(without.values())).says
+    return (f"Not of {_count(len(without))}: {first}",)
+
+
+def _count(number: int) -> str:
+    return "1 process" if number == 1 else f"{number} processes"
