@@ -118,9 +118,21 @@ class NoSpace(ConsoleError):
 
 
 class Unreachable(ConsoleError):
-    """A target or an agent did not answer in time."""
+    """A target or an agent did not answer in time; *nothing_sent*: it was never asked either."""
 
     code = "unreachable"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str | None = None,
+        fix: str | None = None,
+        command: str | None = None,
+        nothing_sent: bool = False,
+    ) -> None:
+        super().__init__(what, why=why, fix=fix, command=command)
+        self.nothing_sent = nothing_sent
 
 
 class Misconfigured(ConsoleError):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from app.store.stores import Stores
 
 PAGES = {f"tests/e2e/test_{name}.py" for name in ("every_page", "keys", "roles", "shell")}
+COREDUMPS = {f"tests/integration/test_{name}.py" for name in ("cli_coredump", "coredump_story")}
 PASSWORD = "correct horse battery"  # of every user
 BASE_URL = "http://127.0.0.1"
 
@@ -39,6 +40,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = nodeid.partition("::")[0]
             if file in PAGES:
                 return "pages"  # of one seeded console
+            if file in COREDUMPS:
+                return "coredumps"  # a host has one at a time
             return "stories" if file.startswith("tests/e2e/") else file
 
     return ByFile(config, log)

@@ -1,9 +1,9 @@
 """The agent as one thing: its state, what it may touch, and what it does in the background."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from threading import Event
+from threading import BoundedSemaphore, Event
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -17,10 +17,11 @@ from app.agent.kept.state import AgentState
 from app.agent.metrics import Metrics
 from app.agent.processes.table import ProcessTable
 from app.agent.touching.holds import Holds
-from app.errors import ConsoleError, NoSpace
+from app.errors import Conflict, ConsoleError, NoSpace
 from app.protocol.messages import FileTaken
 
 DOWNLOAD = "download"
+MOST_AT_ONCE = 24  # the server has 40 threads for all requests, and a look needs one too
 
 
 @dataclass
@@ -42,6 +43,7 @@ class Agent:
     coredumps: Coredumps
     profiles: Profiles
     embedded: bool
+    room: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(MOST_AT_ONCE))
     stopping: Event = field(default_factory=Event)  # set: what takes long ends with what it has
 
     @property
@@ -73,7 +75,21 @@ class Agent:
         """Writes the action down before it is done, and what came of it afterwards.
 
         What cannot be written down is not done (NoSpace), but for reading what is there already.
+        Raises Conflict where so much is done already that nobody could look at it any more.
         """
+        if not self.room.acquire(blocking=False):
+            raise Conflict(
+                f"The agent does {MOST_AT_ONCE} things already.",
+                fix="Wait until one of them is done, then ask again.",
+            )
+        try:
+            with self._written_down(asked, what, process_ids) as act:
+                yield act
+        finally:
+            self.room.release()
+
+    @contextmanager
+    def _written_down(self, asked: Asked, what: str, process_ids: Sequence[str]) -> Iterator[Act]:
         entry = Entry(asked.request_id, asked.who, what, process_ids)
         with suppress(NoSpace) if what == DOWNLOAD else nullcontext():
             self.state.ledger.note(entry)

@@ -71,8 +71,8 @@ def get_profile(agent: ThisAgent, profile_id: ArtifactId) -> Profile:
 
 
 @router.get(f"{PREFIX}/dumps")
-def list_dumps(agent: ThisAgent) -> Dumps:
-    return find_dumps(table=agent.table)
+def list_dumps(agent: ThisAgent, process_id: ProcessIds = None) -> Dumps:
+    return find_dumps(table=agent.table, process_ids=process_id)
 
 
 @router.get(f"{PREFIX}/artifacts")

@@ -18,6 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.agent.door.certificate import fingerprint, own_certificate
+from app.agent.door.connections import MOST_CONNECTIONS, Connection
 from app.agent.kept.state import QUOTA_BYTES
 from app.agent.main import create_agent
 from app.agent.parts import Agent
@@ -25,7 +26,6 @@ from app.cli.agent_state import KeyFile, StateDir, state_folder
 from app.errors import Misconfigured
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-CONNECTIONS = 64  # at once; a console needs a few
 GRACE_SECONDS = 5
 
 Pem = tuple[Path, Path]  # certificate and key
@@ -95,13 +95,13 @@ def _configured(served: FastAPI, pem: Pem | None) -> uvicorn.Config:
     return uvicorn.Config(
         served,
         loop="asyncio",
-        http="h11",
+        http=Connection,
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,  # who asks from loopback is decided by the connection alone
-        limit_concurrency=CONNECTIONS,
+        limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=GRACE_SECONDS,
         ssl_certfile=pem[0] if pem else None,
         ssl_keyfile=pem[1] if pem else None,

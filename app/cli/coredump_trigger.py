@@ -11,12 +11,12 @@ import typer
 
 from app.agent.coredump.coredumps import Coredumps
 from app.agent.coredump.endings import Limits
+from app.agent.coredump.gate import dump_turn
 from app.agent.coredump.records import FINAL
 from app.agent.kept.files import AgentFiles
 from app.agent.kept.state import QUOTA_BYTES
 from app.agent.processes.table import ProcessTable
 from app.agent.touching.holds import Holds
-from app.agent.touching.host_lock import HostLock
 from app.cli.agent_state import StateDir, state_folder
 from app.cli.summary_text import printable
 from app.errors import Conflict, Interrupted, NotFound, Rejected
@@ -92,7 +92,7 @@ def _opened(folder: Path, table: ProcessTable, host: str) -> Coredumps:
 def _take_up(coredumps: Coredumps) -> None:
     """Watch to its end what an earlier call began, unless an agent is doing so."""
     with suppress(Conflict):
-        HostLock(Limits().host_lock).release()
+        dump_turn(Limits()).release()
         coredumps.resume()
         for earlier in coredumps.all():
             if earlier.state not in FINAL:

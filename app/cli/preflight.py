@@ -14,11 +14,12 @@ from app.agent.kept.files import AgentFiles
 from app.agent.kept.state import QUOTA_BYTES
 from app.agent.processes.named import NamedProcesses
 from app.agent.processes.table import ProcessTable
-from app.agent.readiness.preflight import preflight, process_checks, score, title_of
+from app.agent.readiness.preflight import preflight, process_checks, score
 from app.agent.readiness.rights import rights
 from app.cli.agent_state import StateDir, state_folder
 from app.cli.summary_text import printable
 from app.errors import NotFound
+from app.protocol.looked_at import title_of
 from app.protocol.messages import Check, Preflight, Readiness, RestartCard
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

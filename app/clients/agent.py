@@ -103,9 +103,9 @@ class AgentClient:
         body = TypeAdapter(dict[str, str]).dump_json({"process_id": process_id})
         return self._told(FileTaken, self._post_bytes("/flight-recorders", TOOL_SECONDS, body))
 
-    def dumps(self) -> Dumps:
-        """Crash and request dumps that servers wrote there."""
-        return self._get(Dumps, "/dumps", LOOK_SECONDS)
+    def dumps(self, process_ids: Sequence[str] = ()) -> Dumps:
+        """Crash and request dumps of the servers of *process_ids*; of all when none is named."""
+        return self._get(Dumps, _with("/dumps", process_id=process_ids), LOOK_SECONDS)
 
     def dump(self, dump_id: str) -> DumpFound:
         """Have the agent read and hash a dump, so that it can be downloaded."""
@@ -167,7 +167,7 @@ class AgentClient:
             return TypeAdapter(kind).validate_json(answer.body)
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
-            place = ".".join(str(part) for part in first["loc"])
+            place = ".".join(str(part) for part in first["loc"])[:200]
             raise Malformed(
                 f"The agent's answer does not read as {kind!r}: {place}: {first['msg']}.",
                 fix="Run the same version of console and agent.",

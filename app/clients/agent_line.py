@@ -9,6 +9,7 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 
+import httpcore
 import httpx
 
 from app.clients.agent_address import AgentAddress
@@ -28,10 +29,29 @@ from app.errors import (
     Unreachable,
 )
 from app.protocol import signing
+from app.protocol.harmless import harmless
 
 MAX_ANSWER_BYTES = 16 * MIB
 CONNECT_SECONDS = 3.0
 MAX_WORDS = 2000  # of an agent that refuses
+_NO_CONNECTION = (httpcore.ConnectError, httpcore.ConnectTimeout)
+
+# Codes of an agent that does not let somebody in, and so cannot sign: what it means, what to do.
+_NOT_LET_IN = {
+    "agent-unknown": (
+        "it is another agent than the one registered.",
+        "Register this host again: its agent has a new state folder.",
+    ),
+    "clock-off": (
+        f"its clock and ours are more than {signing.SKEW_SECONDS} s apart.",
+        "Set the clocks of console and host by NTP.",
+    ),
+    "replayed": ("it has seen the request before.", "Ask again."),
+    "signature-wrong": (
+        "the signature does not fit.",
+        "Register this host again with the agent's present key.",
+    ),
+}
 
 # What an agent may refuse with; anything else is its own trouble.
 _REFUSALS: Mapping[str, type[ConsoleError]] = {
@@ -117,7 +137,10 @@ class Line:
         except (httpx.HTTPError, *SILENCES) as error:
             if isinstance(error, ConsoleError):
                 raise
-            raise Unreachable(f"The agent does not answer. {_why(error)}".strip()) from error
+            raise Unreachable(
+                f"The agent does not answer. {_why(error)}".strip(),
+                nothing_sent=isinstance(error, _NO_CONNECTION),
+            ) from error
 
     async def _exchange(self, question: Question, headers: Mapping[str, str]) -> tuple[Answer, str]:
         own = {"accept-encoding": "identity", "content-type": "application/json"}
@@ -146,10 +169,15 @@ def _granted(answer: Answer) -> Answer:
 
 
 def _unsigned(answer: Answer) -> Unreachable:
+    """Who says it is not known: what to do about it is said in our own words, never in its."""
+    code = _words(answer)[3]
     if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        says, fix, command, _ = _words(answer)
+        says, fix = _NOT_LET_IN.get(code, _NOT_LET_IN["signature-wrong"])
+        return Unreachable(f"The agent does not accept what this console signs: {says}", fix=fix)
+    if answer.status >= HTTPStatus.TOO_MANY_REQUESTS:
         return Unreachable(
-            f"The agent does not accept what this console signs: {says}", fix=fix, command=command
+            f"It answered {answer.status} without a signature: too many ask, or it has no space.",
+            fix="Look at the agent's log and at the disk of its state folder.",
         )
     return Unreachable(
         "The answer is not signed with the key of this host; it is not used.",
@@ -167,7 +195,7 @@ def _words(answer: Answer) -> tuple[str, str | None, str | None, str]:
         body = None
     told = body if isinstance(body, dict) else {}
     says, fix, command, code = (
-        text[:MAX_WORDS] if isinstance(text := told.get(name), str) else None
+        harmless(text[:MAX_WORDS]) if isinstance(text := told.get(name), str) else None
         for name in ("detail", "fix", "command", "error")
     )
     return says or f"It answered {answer.status}.", fix, command, code or ""

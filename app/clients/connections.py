@@ -93,5 +93,5 @@ async def _look_up(host: str, port: int) -> list[str]:
     try:
         found = await answer
     except (OSError, UnicodeError) as error:
-        raise Unreachable(f"The name {host} is not known.") from error
+        raise Unreachable(f"The name {host} is not known.", nothing_sent=True) from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))

@@ -58,6 +58,7 @@ class PinnedTransport(httpx.AsyncBaseTransport):
                 why=f"Registered: {self._fingerprint}. Seen: {seen}.",
                 fix="If the agent made a new certificate, register the host again with the "
                 "fingerprint that it prints. If not, somebody stands in between.",
+                nothing_sent=True,
             )
 
 

@@ -4,12 +4,13 @@ Every step names its reason and what it may break. Evidence first: nothing here 
 server before its stacks are saved.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.domain.claims import ProblemClass
 from app.domain.figures import table
+from app.domain.ladder import Kind
 
 Summary = Mapping[str, Any]
 
@@ -22,6 +23,7 @@ class Step:
     why: str
     risk: str
     command: str | None = None  # to run on the server's host
+    rung: Kind | None = None  # of the evidence ladder: it does the same, through an agent
 
 
 # A stopped process refuses a blocking dump at once and one in disk sleep never ends it:
@@ -37,6 +39,7 @@ _STACKS = Step(
     "destroys them.",
     "py-spy stops each process for less than a second; --nonblocking stops nothing.",
     _DUMP_EVERY_SCHEDULER,
+    rung="stacks",
 )
 _NO_POLLING = Step(
     "Do not ask /server_info or a health probe again until the stacks are saved.",
@@ -72,10 +75,23 @@ _BY_HEALTH: Mapping[str, tuple[Step, ...]] = {
     "green-cannot-generate": (_STACKS, _SECOND_BUNDLE),
     "went-away": (
         Step(
-            "Take the stacks of every scheduler process that is left, then read the server's log "
-            "and the kernel log.",
-            "The server was dying or restarting; a crash dump and the first error are on its host.",
+            "Take the stacks of every scheduler process that is left.",
+            "The server was dying or restarting: they go with it.",
+            "py-spy stops each process for less than a second.",
+            _DUMP_EVERY_SCHEDULER,
+            rung="stacks",
+        ),
+        Step(
+            "Read the server's log and the kernel log.",
+            "The first error is on its host.",
             "None.",
+            rung="host facts",
+        ),
+        Step(
+            "Copy the dumps that the server wrote.",
+            "A crash dump is on its host, and goes with the disk of a pod.",
+            "Dumps hold prompts.",
+            rung="server dumps",
         ),
     ),
     "refused": (
@@ -83,6 +99,7 @@ _BY_HEALTH: Mapping[str, tuple[Step, ...]] = {
             "Look at the process, its log and the kernel log on the host.",
             "Nothing listens: crashed, killed, or still loading its model.",
             "None.",
+            rung="host facts",
         ),
     ),
     "false red": (
@@ -135,6 +152,7 @@ _BY_CLAIM: Mapping[str, Step] = {
         "Compare the stacks and the host of the rank that differs with those of another.",
         "One rank holds the work back.",
         "py-spy stops each process for less than a second.",
+        rung="stacks",
     ),
     "ttft-high-queue-short": Step(
         "Look at the longest stage, and save slow requests in a dump to replay them.",
@@ -214,12 +232,25 @@ def _row(summary: Summary, claims: Sequence[Mapping[str, Any]]) -> str:
     return str(table(summary.get("health")).get("row"))
 
 
-def next_steps(summary: Summary, claims: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+def next_steps(summary: Summary, claims: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What to do, most urgent first, each step once."""
     verdict = str(table(summary.get("health")).get("verdict"))
     steps = [*_BY_HEALTH.get(_row(summary, claims), ()), *_BY_HEALTH.get(verdict, ())]
     steps += [_BY_CLAIM[one["id"]] for one in claims if one["id"] in _BY_CLAIM]
     return [asdict(step) for step in dict.fromkeys(steps)]
+
+
+def takes(rung: str, kind: str) -> bool:
+    """Whether a diagnostic of *kind* is what a step with *rung* asks for."""
+    return kind == rung or (rung, kind) == ("stacks", "native stacks")
+
+
+def still_open(
+    steps: Sequence[Mapping[str, Any]], taken: Collection[str]
+) -> list[Mapping[str, Any]]:
+    """*steps* without those that held only until *taken* kinds of evidence were there."""
+    saved = any(takes("stacks", kind) for kind in taken)
+    return [one for one in steps if not (saved and one["text"] == _NO_POLLING.text)]
 
 
 _RISKS: Mapping[str, str] = {

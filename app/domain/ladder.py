@@ -19,6 +19,7 @@ Kind = Literal[
     "coredump",
     "nccl ras",
     "host facts",
+    "server dumps",
     "cpu profile",
     "flight recorder",
 ]
@@ -54,6 +55,15 @@ RUNGS = (
         NO_EFFECT,
         "what NCCL itself knows of each rank, read twice, 10 s apart",
         "Read",
+    ),
+    Rung(
+        0,
+        "server dumps",
+        "Dumps the server wrote",
+        NO_EFFECT,
+        "copies crash and request dumps out of its folders, before a restart or the end of a pod "
+        "takes them; no byte is interpreted",
+        "Copy",
     ),
     Rung(
         1,

@@ -121,7 +121,10 @@ def told_outside(event: story.Event) -> str | None:
         case story.NoteAdded():
             return "A note was written. Notes stay inside."
         case story.BundleCollected(answered=answered, asked=asked, seconds=seconds):
-            return f"Bundle collected: {answered} of {asked} endpoints answered in {seconds:.1f} s."
+            endpoints = "endpoint" if asked == 1 else "endpoints"
+            return (
+                f"Bundle collected: {answered} of {asked} {endpoints} answered in {seconds:.1f} s."
+            )
         case story.ArtifactAttached(size_bytes=size_bytes):
             return f"A file of {size_bytes} bytes was attached."
         case story.ReportEdited(revision=revision):

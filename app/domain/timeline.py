@@ -14,6 +14,7 @@ STEP_NAMES = {
     "Diagnose coredump": "Triggering a CUDA coredump",
     "Diagnose nccl ras": "Asking NCCL RAS",
     "Diagnose host facts": "Reading host facts",
+    "Diagnose server dumps": "Copying the dumps of the server",
     "Diagnose cpu profile": "Recording a CPU profile",
     "Diagnose flight recorder": "Dumping the NCCL flight recorder",
 }
@@ -132,9 +133,10 @@ def _step(name: str) -> str:
 
 
 def _collected(event: story.BundleCollected) -> str:
+    endpoints = "endpoint" if event.asked == 1 else "endpoints"
     return (
         f"Bundle of {event.target}: {event.says} "
-        f"{event.answered} of {event.asked} endpoints answered in {event.seconds:.1f} s."
+        f"{event.answered} of {event.asked} {endpoints} answered in {event.seconds:.1f} s."
     )
 
 

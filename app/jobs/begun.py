@@ -78,15 +78,14 @@ WAYS: dict[str, Begun] = {"coredump": OfCoredumps(), "cpu profile": OfProfiles()
 
 
 def _of_coredump(told: Coredump) -> Progress:
-    # The file is named once it is hashed; until then "complete" is not the end.
-    awaits_file = told.state in WITH_FILE and told.file is None
     return Progress(
         remote_id=told.id,
         state=told.state,
         says=told.says,
         fix=told.fix,
         command=told.command,
-        over=told.state in COREDUMPS_OVER and not awaits_file,
+        # A whole one without a file could not be registered there: its notes say why.
+        over=told.state in COREDUMPS_OVER,
         file=told.file,
         detail={
             "path": told.path,

@@ -4,11 +4,13 @@ An item is written before the agent is told to begin. What is written as "asked"
 starts was cut off: the agent is asked whether it knows of it, and is never told to begin again.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from app.domain.playbook import CoredumpTriggered
-from app.errors import ConsoleError, Unreachable
+from app.errors import Conflict, ConsoleError, Unreachable
 from app.jobs.begun import WAYS, WITH_FILE, Begun, Progress
 from app.jobs.looking import Look, pause
 from app.store import findings, timeline
@@ -22,63 +24,86 @@ UNKNOWN = "It is not known whether the agent was told to begin; it is not told a
 
 
 def follow(look: Look) -> bool:
-    """Begin what is not begun, then look how far it is; whether there is more to do."""
+    """Begin what is due, then look how far it is; whether there is more to do.
+
+    An agent does one at a time: the next process of a host is begun when the last one is over.
+    """
     way = WAYS[look.diagnostic.kind]
-    begun = {(one.host_id, one.process_id) for one in look.items}
-    hosts = [
-        {
-            **host,
-            "process_ids": [
-                one for one in host["process_ids"] if (host["host_id"], one) not in begun
-            ],
-        }
-        for host in look.hosts
-    ]
-    if hosts := [host for host in hosts if host["process_ids"]]:
-        look.work.about_to_act()
-        for host in hosts:
-            _begin_on(look, way, host)
-        look.work.done_acting()
-        return True
     open_items = [one for one in look.items if not one.detail.get("over")]
+    waiting = _waiting(look)
+    busy = {one.host_id for one in open_items}
+    due = [host for host in waiting if host["host_id"] not in busy]
+    if due:
+        look.work.about_to_act()
+        for host in due:
+            look.work.check()
+            _begin(look, way, host, host["process_ids"][0])
+        if all(host in due and len(host["process_ids"]) == 1 for host in waiting):
+            look.work.done_acting()  # what is begun goes on; what is not would need consent anew
+        return True
     if open_items:
         _look_on(look, way, open_items)
         return pause(POLL_SECONDS)
     return False
 
 
-def _begin_on(look: Look, way: Begun, host: dict[str, Any]) -> None:
-    for process_id in host["process_ids"]:
-        look.work.check()
-        item = DiagnosticItem(
-            diagnostic_id=host["diagnostic_id"],
-            host_id=host["host_id"],
-            host_name=host["name"],
-            process_id=process_id,
-            pid=int(process_id.partition(".")[0]),
-            rank=host["ranks"].get(process_id),
-            taken_at=datetime.now(UTC),
-            state="asked",
-            kind=way.kind,
-            says="The agent is told to begin.",
-            detail={},
-        )
-        look.keep([Found(item)])
-        _begin(look, way, host, item)
+def _waiting(look: Look) -> list[dict[str, Any]]:
+    """The hosts of processes that are not begun yet, with these only."""
+    begun = {(one.host_id, one.process_id) for one in look.items}
+    left = (
+        (host, [one for one in host["process_ids"] if (host["host_id"], one) not in begun])
+        for host in look.hosts
+    )
+    return [{**host, "process_ids": process_ids} for host, process_ids in left if process_ids]
 
 
-def _begin(look: Look, way: Begun, host: dict[str, Any], item: DiagnosticItem) -> None:
-    assert item.process_id is not None
+def _begin(look: Look, way: Begun, host: dict[str, Any], process_id: str) -> None:
+    item = DiagnosticItem(
+        diagnostic_id=host["diagnostic_id"],
+        host_id=host["host_id"],
+        host_name=host["name"],
+        process_id=process_id,
+        pid=int(process_id.partition(".")[0]),
+        rank=host["ranks"].get(process_id),
+        taken_at=datetime.now(UTC),
+        state="asked",
+        kind=way.kind,
+        says="The agent is told to begin.",
+        detail={},
+    )
+    look.keep([Found(item)])
     try:
-        progress = way.begin(look.client(host), item.process_id, look.own_name(host))
+        _check_last_one_ended(look, host)
+        client, name = look.client(host), look.own_name(host)
+    except ConsoleError as error:
+        _note_refusal(item, error)
+    else:
+        _tell_to_begin(look, item, partial(way.begin, client, process_id, name))
+    look.keep([Found(item)])
+
+
+def _tell_to_begin(look: Look, item: DiagnosticItem, begin: Callable[[], Progress]) -> None:
+    try:
+        progress = begin()
     except Unreachable as error:
-        item.says = f"{error.what} {UNKNOWN}"  # stays "asked": the agent is asked about it later
+        if error.nothing_sent:
+            _note_refusal(item, error)
+        else:  # it stays "asked": the agent is asked about it later
+            item.says = f"{error.what} {UNKNOWN}"
     except ConsoleError as error:
         _note_refusal(item, error)
     else:
         _note(item, progress)
         _tell_sent(look, item)
-    look.keep([Found(item)])
+
+
+def _check_last_one_ended(look: Look, host: dict[str, Any]) -> None:
+    """Raises Conflict where one of this host is not over, but is no longer watched."""
+    if any(one.host_id == host["host_id"] and one.state == "timed-out" for one in look.items):
+        raise Conflict(
+            "Not begun: the one before it on this host is not known to have ended.",
+            fix="Look at the host, then ask for this process anew.",
+        )
 
 
 def _look_on(look: Look, way: Begun, items: list[DiagnosticItem]) -> None:
@@ -124,7 +149,8 @@ def _with_file(look: Look, host: dict[str, Any], item: DiagnosticItem, progress:
         item.says += f" Left on the host: larger than {limit_bytes} bytes."
         return Found(item)
     try:
-        return Found(item, file, look.fetch(look.client(host), file))
+        stored = look.fetch(look.client(host), file, max_bytes=limit_bytes)
+        return Found(item, file, stored)
     except Unreachable as error:
         item.detail = {**item.detail, "over": False}  # it is whole there; asked for again
         return _silent(item, error)

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from app.clients.agent import AgentClient
-from app.errors import ConsoleError
+from app.domain.endpoints import MIB
+from app.errors import ConsoleError, TooLarge
 from app.jobs.work import LOOK_SECONDS, Work
 from app.protocol.messages import FileTaken
 from app.store import findings
@@ -21,6 +22,7 @@ from app.store.findings import Found
 from app.store.hosts import get_host, info_of
 from app.store.tables import Diagnostic, DiagnosticItem, Host
 
+MAX_FILE_BYTES = 256 * MIB  # an agent takes none that is larger, but for coredumps
 Result = TypeVar("Result")
 Asked = Mapping[str, Any]  # {"host_id", "name", "process_ids", "ranks", "diagnostic_id"}
 
@@ -57,9 +59,12 @@ class Look:
         return self.work.stores.agents.open(row, actor=self.work.job.requested_by)
 
     def own_name(self, host: Asked) -> str:
-        """What the host calls itself: a person confirmed the name that it has here."""
+        """What the host calls itself: a person confirmed the name that it has here.
+
+        Raises Unreachable where that is not known, and is not told now.
+        """
         info = info_of(self.rows[host["host_id"]])
-        return info.host if info else str(host["name"])
+        return info.host if info else self.client(host).info().host
 
     def say(self, says: str) -> None:
         """For the live pages."""
@@ -91,8 +96,15 @@ class Look:
                 came(asking.pop(future), outcome)
             self.work.check()
 
-    def fetch(self, client: AgentClient, file: FileTaken) -> StoredFile:
+    def fetch(
+        self, client: AgentClient, file: FileTaken, *, max_bytes: int = MAX_FILE_BYTES
+    ) -> StoredFile:
         """Bring the bytes of *file* over and keep them; raises Damaged, NoSpace, TooLarge."""
+        if file.size_bytes > max_bytes:
+            raise TooLarge(
+                f"{file.name} has {file.size_bytes} bytes; at most {max_bytes} are brought over.",
+                fix="It stays on the host, where the agent keeps it.",
+            )
         artifacts = self.work.stores.artifacts
         with artifacts.spool() as spooled:
             client.download(file, spooled.write)

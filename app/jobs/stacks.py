@@ -7,10 +7,12 @@ from app.clients.agent import AgentClient
 from app.errors import ConsoleError
 from app.jobs.looking import Look, pause
 from app.protocol.messages import StackSample, StacksAnswer, StacksRequest
+from app.protocol.signing import SKEW_SECONDS
 from app.store import findings
 from app.store.findings import Found
 from app.store.tables import DiagnosticItem
 
+CLOCK_DOUBT_SECONDS = 2.0  # so much two clocks may differ from what was last heard
 HEAD_START = timedelta(seconds=0.3)  # for the request to be on all hosts before any begins
 
 
@@ -50,20 +52,24 @@ def _request(
     look: Look, host: dict[str, Any], sample: int, begin: datetime | None
 ) -> StacksRequest:
     mode: Literal["plain", "native"] = "native" if look.diagnostic.kind != "stacks" else "plain"
-    off_seconds = look.rows[host["host_id"]].clock_offset_seconds or 0.0
+    offset = _clock_offset(look, host["host_id"])
+    agreed = abs(offset) < timedelta(seconds=SKEW_SECONDS)
     return StacksRequest(
         process_ids=host["process_ids"],
         first_sample=sample,
         mode=mode,
         # By the clock of the host, whose second is to be the same one.
-        not_before=begin + timedelta(seconds=off_seconds) if begin else None,
+        not_before=begin + offset if begin and agreed else None,
     )
 
 
 def _found(
     look: Look, client: AgentClient, host: dict[str, Any], answer: StacksAnswer, sample: int
 ) -> list[Found]:
-    found = [_brought(look, client, host, one) for one in answer.done]
+    """One item for each process that was asked about, and none for others, whatever is told."""
+    done = {one.process_id: one for one in answer.done}
+    asked = [done[one] for one in host["process_ids"] if one in done]
+    found = [_brought(look, client, host, one, sample) for one in asked]
     found += [findings.refused(host, one, sample=sample) for one in answer.refused]
     told = {one.item.process_id for one in found}
     silent = ConsoleError("The agent told nothing of this process.")
@@ -73,12 +79,13 @@ def _found(
     return found
 
 
-def _brought(look: Look, client: AgentClient, host: dict[str, Any], taken: StackSample) -> Found:
+def _brought(
+    look: Look, client: AgentClient, host: dict[str, Any], taken: StackSample, sample: int
+) -> Found:
     try:
         stored = look.fetch(client, taken.file)
     except ConsoleError as error:
-        # Of the process that was asked for, whatever the answer calls it.
-        lost = findings.failed(host, error, process_id=taken.process_id, sample=taken.sample)
+        lost = findings.failed(host, error, process_id=taken.process_id, sample=sample)
         lost.item.says = f"Taken, but not brought over: {lost.item.says}"
         lost.item.detail = {"file": taken.file.model_dump(mode="json")}
         return lost
@@ -87,9 +94,9 @@ def _brought(look: Look, client: AgentClient, host: dict[str, Any], taken: Stack
         host_id=host["host_id"],
         host_name=host["name"],
         process_id=taken.process_id,
-        pid=taken.pid,
+        pid=int(taken.process_id.partition(".")[0]),
         rank=taken.rank,
-        sample=taken.sample,
+        sample=sample,
         taken_at=taken.taken_at,
         seconds=taken.seconds,
         mode=taken.mode,
@@ -111,9 +118,23 @@ def _has(look: Look, host: dict[str, Any], sample: int) -> bool:
 
 
 def _due_in_seconds(look: Look, sample: int, interval_seconds: float) -> float:
-    """Counted from the first sample that was taken, so that a slow one delays no other."""
-    first = min((one.taken_at for one in look.items if one.taken_at), default=None)
-    if first is None:
+    """Counted from the first sample that was taken, so that a slow one delays no other.
+
+    By our own clock; a time that cannot be right is not waited for.
+    """
+    taken = [
+        one.taken_at - _clock_offset(look, one.host_id)
+        for one in look.items
+        if one.taken_at is not None and one.host_id is not None
+    ]
+    if not taken:
         return 0.0
-    due = first + timedelta(seconds=(sample - 1) * interval_seconds)
-    return (due - datetime.now(UTC)).total_seconds()
+    between_seconds = (sample - 1) * interval_seconds
+    due = min(taken) + timedelta(seconds=between_seconds)
+    wait_seconds = (due - datetime.now(UTC)).total_seconds()
+    return wait_seconds if wait_seconds <= between_seconds + CLOCK_DOUBT_SECONDS else 0.0
+
+
+def _clock_offset(look: Look, host_id: int) -> timedelta:
+    """How far the clock of a host was ahead of ours when it was last heard."""
+    return timedelta(seconds=look.rows[host_id].clock_offset_seconds or 0.0)

@@ -1,18 +1,23 @@
 """The messages between console and agent: interface §4.
 
-All text in them comes from a host and may be hostile: it is escaped where it is shown, never
-interpreted. What is None is not known. Times are UTC, durations in seconds, sizes in bytes.
+All text in them comes from a host and may be hostile: ``harmless`` spells out what no screen
+should get, and it is escaped where it is shown, never interpreted. Lists, numbers and times have
+bounds. What is None is not known. Times are UTC, durations in seconds, sizes in bytes.
 """
 
-from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-ProcessId = Annotated[str, Field(pattern=r"^[1-9]\d{0,9}\.\d{1,20}$")]  # "<pid>.<start in ticks>"
+from app.protocol.harmless import Count, Moment, Pid, Port, Seconds, Text
+
+# "<pid>.<start in ticks>"; the kernel's pids have seven digits
+ProcessId = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,8}\.[0-9]{1,20}$")]
 ArtifactId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
-MAX_PROCESSES = 256  # of one request
+MAX_PROCESSES = 256  # of one request, and of one server
+MAX_SERVERS = 64
+MAX_PORTS = 256
 MAX_SAMPLES = 5
 MAX_INTERVAL_SECONDS = 30.0
 
@@ -20,7 +25,16 @@ MAX_INTERVAL_SECONDS = 30.0
 class Message(BaseModel):
     """Immutable; what a newer side adds is ignored by an older one."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    def changed(self, **changes: Any) -> Self:  # noqa: ANN401  (fields of any message)
+        """A copy with *changes*, which are checked as in a new one."""
+        return self.model_validate({**dict(self), **changes})
+
+
+Item = TypeVar("Item")
+Few = Annotated[list[Item], Field(max_length=256)]
+Many = Annotated[list[Item], Field(max_length=20_000)]
 
 
 # What runs there ----------------------------------------------------------------------------
@@ -41,41 +55,41 @@ Role = Literal[
 class Rank(Message):
     """Where a process stands in its groups; *label* is how logs and titles name it: "DP1_TP3"."""
 
-    label: str  # "TP0" where the title names none
-    tp: int | None = None
-    pp: int | None = None
-    dp: int | None = None
-    ep: int | None = None
+    label: Text  # "TP0" where the title names none
+    tp: Count | None = None
+    pp: Count | None = None
+    dp: Count | None = None
+    ep: Count | None = None
 
 
 class GpuUse(Message):
-    index: int
-    name: str | None = None
-    used_bytes: int | None = None  # by this process
+    index: Count
+    name: Text | None = None
+    used_bytes: Count | None = None  # by this process
 
 
 class Process(Message):
     """One process of a server."""
 
     id: ProcessId
-    pid: int  # as the agent sees it
-    inner_pid: int | None = None  # in its own pid namespace, where that is another
-    parent_pid: int | None = None
-    title: str  # printable, cut
+    pid: Pid  # as the agent sees it
+    inner_pid: Pid | None = None  # in its own pid namespace, where that is another
+    parent_pid: Pid | None = None
+    title: Text  # printable, cut
     role: Role
     rank: Rank | None = None  # of schedulers and workers
-    state: str | None = None  # letter of /proc/PID/stat: R S D T t Z
-    uid: int | None = None
-    started_at: datetime | None = None
-    threads: int | None = None
-    wchan: str | None = None  # where in the kernel its main thread sleeps
-    traced_by: int | None = None  # pid of another debugger
-    rss_bytes: int | None = None
+    state: Text | None = None  # letter of /proc/PID/stat: R S D T t Z
+    uid: Count | None = None
+    started_at: Moment | None = None
+    threads: Count | None = None
+    wchan: Text | None = None  # where in the kernel its main thread sleeps
+    traced_by: Pid | None = None  # pid of another debugger
+    rss_bytes: Count | None = None
     own_pid_namespace: bool | None = None  # True: another than the agent's
     own_mount_namespace: bool | None = None
-    container: str | None = None  # short id, from its cgroup
-    gpus: list[GpuUse] | None = None
-    doubts: list[str] = []  # why its title may lie; empty: nothing speaks against it
+    container: Text | None = None  # short id, from its cgroup
+    gpus: Many[GpuUse] | None = None
+    doubts: Few[Text] = []  # why its title may lie; empty: nothing speaks against it
 
 
 class Server(Message):
@@ -83,37 +97,39 @@ class Server(Message):
 
     id: ProcessId  # of the root
     engine: Literal["sglang", "vllm"]
-    name: str  # "sglang on port 30000"
-    ports: list[int] = []  # it listens on
-    processes: list[Process]  # the root first, then by role and rank
-    started_at: datetime | None = None
+    name: Text  # "sglang on port 30000"
+    ports: Annotated[list[Port], Field(max_length=MAX_PORTS)] = []  # it listens on
+    # The root first, then by role and rank.
+    processes: Annotated[list[Process], Field(max_length=MAX_PROCESSES)]
+    started_at: Moment | None = None
     starting: bool = False  # some ranks have no title yet
-    container: str | None = None
-    command_line: str | None = None  # redacted
+    container: Text | None = None
+    command_line: Text | None = None  # redacted
 
 
 class Processes(Message):
     """``GET /agent/v1/processes``."""
 
-    at: datetime
-    servers: list[Server]
-    gpus: str  # "absent: no NVIDIA driver here", "2 × H200", "no answer in 3 s"
+    at: Moment
+    servers: Annotated[list[Server], Field(max_length=MAX_SERVERS)]
+    gpus: Text  # "absent: no NVIDIA driver here", "2 × H200", "no answer in 3 s"
     supported: bool = True  # False: not Linux, nothing can be said
 
 
 class Info(Message):
     """``GET /agent/v1/info``."""
 
-    agent_id: str
-    version: str
-    host: str
-    at: datetime  # by the clock of the host
-    started_at: datetime
-    boot_id: str | None = None
-    system: str  # "Linux 6.1 x86_64"
+    agent_id: Annotated[str, Field(pattern=r"^[0-9A-Za-z_-]{1,64}$")]
+    version: Text
+    host: Text
+    at: Moment  # by the clock of the host
+    started_at: Moment
+    boot_id: Text | None = None
+    system: Text  # "Linux 6.1 x86_64"
     embedded: bool = False  # runs inside the console
-    free_bytes: int | None = None  # where it keeps what it took
-    tools: dict[str, str | None] = {}  # "py-spy": "0.4.3"; None: not there
+    free_bytes: Count | None = None  # where it keeps what it took
+    # "py-spy": "0.4.3"; None: not there.
+    tools: Annotated[dict[Text, Text | None], Field(max_length=64)] = {}
 
 
 # What can be captured ----------------------------------------------------------------------
@@ -130,6 +146,7 @@ Capability = Literal[
     "crash dump",
     "grace period",
     "free space",
+    "clock",
 ]
 
 
@@ -138,46 +155,47 @@ class Check(Message):
 
     capability: Capability
     ready: bool | None  # None: it cannot be told without trying
-    says: str  # "py-spy 0.4.3, may trace it"
-    fix: str | None = None
-    command: str | None = None  # to be copied
+    says: Text  # "py-spy 0.4.3, may trace it"
+    fix: Text | None = None
+    command: Text | None = None  # to be copied
 
 
 class Readiness(Message):
     """What can be captured of one process, or of the host (*process_id* None)."""
 
     process_id: ProcessId | None = None
-    title: str
-    checks: list[Check]
+    title: Text
+    checks: Few[Check]
 
 
 class Loss(Message):
     """What one way to end a server would save and lose."""
 
     how: Literal["SIGTERM", "SIGQUIT", "SIGKILL"]
-    saves: list[str]
-    loses: list[str]
-    unknown: list[str] = []
-    command: str  # to be copied; never sent by us
+    saves: Few[Text]
+    loses: Few[Text]
+    unknown: Few[Text] = []
+    command: Text  # to be copied; never sent by us
 
 
 class RestartCard(Message):
     """If this server must be restarted."""
 
     server_id: ProcessId
-    name: str
-    advice: str
-    losses: list[Loss]
+    name: Text
+    advice: Text
+    losses: Few[Loss]
 
 
 class Preflight(Message):
     """``GET /agent/v1/preflight``."""
 
-    at: datetime
-    host: list[Check]
-    processes: list[Readiness]
-    restarts: list[RestartCard] = []
-    score: float | None = None  # ready of all that could be told, 0 to 1
+    at: Moment
+    host: Few[Check]
+    processes: Many[Readiness]
+    restarts: Few[RestartCard] = []
+    # Ready of all that could be told.
+    score: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 # What was done -----------------------------------------------------------------------------
@@ -187,25 +205,25 @@ class Refusal(Message):
     """Why nothing was done to one process, and the one fix."""
 
     process_id: ProcessId | None = None
-    rank: str | None = None
-    kind: str  # of domain.pyspy_errors, or "busy", "gone", "restarted", "unknown process", …
-    reason: str
-    fix: str | None = None
-    command: str | None = None
+    rank: Text | None = None
+    kind: Text  # of domain.pyspy_errors, or "busy", "gone", "restarted", "unknown process", …
+    reason: Text
+    fix: Text | None = None
+    command: Text | None = None
 
 
 class FileTaken(Message):
     """Something the agent holds: ``GET /agent/v1/artifacts/{id}`` gives its bytes."""
 
     id: ArtifactId
-    name: str
-    kind: str  # "stacks", "coredump", "log tail", "kernel log", "flight recorder", …
-    size_bytes: int
-    sha256: str
-    taken_at: datetime
+    name: Text
+    kind: Text  # "stacks", "coredump", "log tail", "kernel log", "flight recorder", …
+    size_bytes: Count
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    taken_at: Moment
     process_id: ProcessId | None = None
     tier: Literal["T0", "T1", "T2"] = "T1"
-    redacted: list[str] = []
+    redacted: Few[Text] = []
 
 
 class StacksRequest(Message):
@@ -216,7 +234,7 @@ class StacksRequest(Message):
     interval_seconds: Annotated[float, Field(ge=0.5, le=MAX_INTERVAL_SECONDS)] = 5.0
     mode: Literal["plain", "native"] = "plain"
     first_sample: Annotated[int, Field(ge=1, le=99)] = 1  # the number of the first one
-    not_before: datetime | None = None  # so that several hosts take theirs in the same second
+    not_before: Moment | None = None  # so that several hosts take theirs in the same second
 
 
 Mode = Literal["plain", "nonblocking", "native", "native in its namespace"]
@@ -226,31 +244,31 @@ class StackSample(Message):
     """The stacks of one process at one moment."""
 
     process_id: ProcessId
-    pid: int
-    rank: str | None
-    sample: int  # from 1
-    taken_at: datetime
-    seconds: float
+    pid: Pid
+    rank: Text | None
+    sample: Count  # from 1
+    taken_at: Moment
+    seconds: Seconds
     mode: Mode
     exact: bool  # False: taken without a pause from a running process, may be torn
-    state_before: str | None
-    state_after: str | None
-    threads: int  # in it
+    state_before: Text | None
+    state_after: Text | None
+    threads: Count  # in it
     file: FileTaken  # py-spy's JSON
-    notes: list[str] = []  # "native refused: …; taken plain"
+    notes: Few[Text] = []  # "native refused: …; taken plain"
 
 
 class StacksAnswer(Message):
-    matched: list[ProcessId]
-    done: list[StackSample]
-    refused: list[Refusal]
+    matched: Few[ProcessId]
+    done: Many[StackSample]
+    refused: Many[Refusal]
 
 
 class CoredumpRequest(Message):
     """``POST /agent/v1/coredumps``; *confirm* is the host's name, typed by a person."""
 
     process_id: ProcessId
-    confirm: str
+    confirm: Text
 
 
 CoredumpState = Literal[
@@ -263,18 +281,18 @@ class Coredump(Message):
 
     id: ArtifactId
     process_id: ProcessId
-    rank: str | None = None
+    rank: Text | None = None
     state: CoredumpState
-    says: str
-    fix: str | None = None
-    command: str | None = None
+    says: Text
+    fix: Text | None = None
+    command: Text | None = None
     found_by: Literal["descriptor", "template"] | None = None  # how the pipe was found
-    path: str | None = None  # of the file, on the host
-    size_bytes: int | None = None
-    started_at: datetime
-    changed_at: datetime
+    path: Text | None = None  # of the file, on the host
+    size_bytes: Count | None = None
+    started_at: Moment
+    changed_at: Moment
     file: FileTaken | None = None  # once complete or truncated for good
-    notes: list[str] = []
+    notes: Few[Text] = []
 
 
 class ProfileRequest(Message):
@@ -291,37 +309,37 @@ class Profile(Message):
     id: ArtifactId
     process_id: ProcessId
     state: Literal["running", "complete", "refused"]
-    says: str
-    fix: str | None = None
-    started_at: datetime
+    says: Text
+    fix: Text | None = None
+    started_at: Moment
     file: FileTaken | None = None
 
 
 class Fact(Message):
     """One thing read from the host."""
 
-    topic: str  # "memory", "pressure", "kernel log", "disk", "clock", "process", "cgroup", "gpu"
-    says: str  # one sentence
+    topic: Text  # "memory", "pressure", "kernel log", "disk", "clock", "process", "cgroup", "gpu"
+    says: Text  # one sentence
     level: Literal["good", "quiet", "warn", "bad", "unknown"] = "quiet"
-    source: str  # "/proc/pressure/memory"
+    source: Text  # "/proc/pressure/memory"
 
 
 class HostFacts(Message):
     """``GET /agent/v1/facts``: facts, and the files behind them."""
 
-    at: datetime
-    facts: list[Fact]
-    files: list[FileTaken] = []
-    refused: list[Refusal] = []
+    at: Moment
+    facts: Many[Fact]
+    files: Few[FileTaken] = []
+    refused: Many[Refusal] = []
 
 
 class RasAnswer(Message):
     """``GET /agent/v1/ras``: NCCL's own view, read twice."""
 
-    at: datetime
-    readings: list[FileTaken]
-    says: str
-    refused: list[Refusal] = []
+    at: Moment
+    readings: Few[FileTaken]
+    says: Text
+    refused: Many[Refusal] = []
 
 
 class DumpFound(Message):
@@ -329,9 +347,9 @@ class DumpFound(Message):
 
     file: FileTaken | None = None  # None until fetched or when it is too large to be copied
     id: ArtifactId  # to fetch it by
-    path: str
-    size_bytes: int
-    changed_at: datetime
+    path: Text
+    size_bytes: Count
+    changed_at: Moment
     server_id: ProcessId | None = None
     growing: bool = False
 
@@ -339,7 +357,7 @@ class DumpFound(Message):
 class Dumps(Message):
     """``GET /agent/v1/dumps``."""
 
-    at: datetime
-    dumps: list[DumpFound]
-    looked_in: list[str]
-    refused: list[Refusal] = []
+    at: Moment
+    dumps: Many[DumpFound]
+    looked_in: Many[Text]
+    refused: Many[Refusal] = []

@@ -37,6 +37,28 @@ def of_hosts(session: Session, target: Target | None, host_ids: Sequence[int]) -
     return chosen
 
 
+def of_servers(
+    session: Session, target: Target | None, host_ids: Sequence[int], process_ids: Sequence[str]
+) -> list[Chosen]:
+    """Whole servers by their roots: of the processes named, else of the target, else of hosts.
+
+    A host where none is known now has no process. Raises Conflict where that is true of all.
+    """
+    if process_ids:
+        named = of_processes(session, target, host_ids, process_ids)
+        return [_roots(one.host, one.servers) if one.servers else one for one in named]
+    if target is None:
+        hosts = [_present(session, one) for one in dict.fromkeys(host_ids)]
+        return [_roots(host, _servers(host)) for host in hosts]
+    linked = [one for one in _linked(session, target) if not host_ids or one.host.id in host_ids]
+    if not any(one.server for one in linked):
+        _refuse_lost(target, linked)
+    return [
+        _roots(host, [one.server for one in linked if one.host.id == host.id and one.server])
+        for host in {one.host.id: one.host for one in linked}.values()
+    ]
+
+
 def of_processes(
     session: Session, target: Target | None, host_ids: Sequence[int], process_ids: Sequence[str]
 ) -> list[Chosen]:
@@ -51,6 +73,8 @@ def of_processes(
                 one for one in _servers(host) if {p.id for p in one.processes} & {*mine}
             )
             chosen.append(Chosen(host, mine, servers))
+    if target is not None:
+        _refuse_others(session, target, chosen)
     return chosen
 
 
@@ -99,6 +123,18 @@ def _refuse_lost(target: Target, linked: Sequence[LinkedServer]) -> None:
         )
 
 
+def _refuse_others(session: Session, target: Target, chosen: Iterable[Chosen]) -> None:
+    """What serves another target is not written down as this one's."""
+    for one in chosen:
+        for server in one.servers:
+            if target_of(session, one.host.id or 0, server) not in (None, target.id):
+                raise Conflict(
+                    f"{server.name} on {one.host.name} is linked with another target than "
+                    f"{target.name}.",
+                    fix="Name that target, or none.",
+                )
+
+
 def _refuse_several(session: Session, pairs: Sequence[tuple[Host, Server]]) -> None:
     """Without a target only what is linked as one, or is alone, is one server."""
     if not pairs:
@@ -129,6 +165,10 @@ def _ranks(host: Host, server: Server) -> tuple[str, ...]:
             fix="It may be starting. Name the processes to look at it anyway.",
         )
     return found
+
+
+def _roots(host: Host, servers: Sequence[Server]) -> Chosen:
+    return Chosen(host, tuple(server.id for server in servers), tuple(servers))
 
 
 def _candidates(session: Session, target: Target | None, host_ids: Sequence[int]) -> list[Host]:

@@ -20,6 +20,7 @@ from app.store.stores import Stores
 from app.store.tables import Diagnostic, DiagnosticItem, Job, Target
 
 LARGEST_ID = 2**63
+OF_SERVERS: frozenset[DiagnosticKind] = frozenset(("server dumps",))
 OF_HOSTS: frozenset[DiagnosticKind] = frozenset(("nccl ras", "host facts"))
 
 
@@ -137,6 +138,9 @@ def _open(
 
 
 def _chosen(session: Session, target: Target | None, new: NewDiagnostic) -> list[Chosen]:
+    if new.kind in OF_SERVERS:
+        named = () if isinstance(new.process_ids, str) else new.process_ids
+        return chosen.of_servers(session, target, new.host_ids, named)
     if isinstance(new.process_ids, str):
         if new.kind in OF_HOSTS:
             return chosen.of_hosts(session, target, new.host_ids)
@@ -178,8 +182,9 @@ def _check_confirmed(new: NewDiagnostic, found: Sequence[Chosen]) -> None:
     if missing:
         count = sum(len(one.process_ids) for one in found)
         where = ", ".join(one.host.name for one in found)
+        processes = "1 process" if count == 1 else f"{count} processes"
         raise Conflict(
-            f"This would ask {count} processes on {where} for a CUDA coredump.",
+            f"This would ask {processes} on {where} for a CUDA coredump.",
             why="Their GPUs stop while it is written, and a process may end.",
             fix=f"Send confirm with the name of each host: {where}.",
         )

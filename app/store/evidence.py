@@ -55,6 +55,13 @@ def artifacts_of(session: Session, incident_id: int) -> Sequence[Artifact]:
     return session.exec(query.order_by(col(Artifact.id).desc())).all()
 
 
+def equal_bytes(session: Session, incident_id: int, sha256: str) -> Artifact | None:
+    """The artifact of an incident with these bytes; a tombstone only where no other is left."""
+    query = select(Artifact).where(Artifact.incident_id == incident_id, Artifact.sha256 == sha256)
+    rows = session.exec(query.order_by(col(Artifact.id))).all()
+    return next((row for row in rows if not row.purged_at), next(iter(rows), None))
+
+
 def keep(
     session: Session,
     stored: StoredFile,

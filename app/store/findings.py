@@ -19,7 +19,7 @@ from app.store.artifacts import StoredFile
 from app.store.attempts import Attempt
 from app.store.audit import CONSOLE, Actor
 from app.store.diagnostics import items_of, of_job
-from app.store.tables import Diagnostic, DiagnosticItem, Job
+from app.store.tables import Artifact, Diagnostic, DiagnosticItem, Job
 
 MEDIA_TYPES = {".json": "application/json", ".txt": "text/plain", ".log": "text/plain"}
 MAX_WORDS = 2000  # of what a host says
@@ -32,6 +32,8 @@ class Found:
     item: DiagnosticItem
     file: FileTaken | None = None
     stored: StoredFile | None = None
+    written_at: datetime | None = None  # of a file that was there before; else as it was taken
+    once: bool = False  # equal bytes of the incident are pointed at, not kept a second time
 
 
 def keep(
@@ -41,7 +43,7 @@ def keep(
     job = attempts.held(session, attempt)
     diagnostic = of_job(session, attempt.job_id)
     for one in found:
-        if one.stored and one.file:
+        if one.stored and one.file and not _pointed_at(session, diagnostic, one):
             one.item.artifact_id = _artifact(session, job, diagnostic, one, at=at)
         session.add(one.item)
     session.flush()
@@ -126,6 +128,12 @@ def failed(
     )
 
 
+def here_already(item: DiagnosticItem, artifact: Artifact) -> None:
+    """Have *item* say that its bytes are those of *artifact*."""
+    item.state, item.artifact_id = "here-already", artifact.id
+    item.says = f"{item.says} The same bytes are here as artifact {artifact.id}."[:MAX_WORDS]
+
+
 def actor_of(job: Job) -> Actor:
     """Whoever asked for *job*, as evidence and timeline name them."""
     return Actor(job.requested_by, "user", "operator")
@@ -147,11 +155,24 @@ def _refused(host: dict[str, Any], **facts: Any) -> Found:  # noqa: ANN401
     )
 
 
+def _pointed_at(session: Session, diagnostic: Diagnostic, one: Found) -> bool:
+    """Whether another diagnostic kept equal bytes meanwhile."""
+    if not one.once or one.stored is None:
+        return False
+    evidence.hold_bytes(session, one.stored)  # two that keep equal bytes wait for each other
+    same = evidence.equal_bytes(session, diagnostic.incident_id, one.stored.sha256)
+    if same is None or same.purged_at:
+        return False
+    here_already(one.item, same)
+    return True
+
+
 def _artifact(
     session: Session, job: Job, diagnostic: Diagnostic, one: Found, *, at: datetime
 ) -> int | None:
     assert one.file is not None
     assert one.stored is not None
+    covers = one.written_at or one.item.taken_at or one.file.taken_at
     suffix = f".{one.file.name.rpartition('.')[2]}"
     return evidence.keep(
         session,
@@ -164,8 +185,8 @@ def _artifact(
         tier=one.file.tier,
         media_type=MEDIA_TYPES.get(suffix, "application/octet-stream"),
         taken_from=f"host {one.item.host_name}",
-        covers_from=one.item.taken_at or one.file.taken_at,
-        covers_to=one.item.taken_at or one.file.taken_at,
+        covers_from=covers,
+        covers_to=covers,
     ).id
 
 

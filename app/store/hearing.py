@@ -10,6 +10,7 @@ from sqlmodel import Session, col
 
 from app.clients.agent import HEAR_SECONDS, AgentClient
 from app.errors import ConsoleError
+from app.protocol.looked_at import looked_at, title_of
 from app.protocol.messages import Info, Preflight, Processes
 from app.store import hosts
 from app.store.aside import aside
@@ -17,7 +18,7 @@ from app.store.database import writing
 from app.store.stores import Stores
 from app.store.tables import Host
 
-PREFLIGHT_EVERY = timedelta(minutes=5)
+PREFLIGHT_EVERY = timedelta(minutes=2)  # or at once, when other processes run
 EVERY = timedelta(seconds=30)
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ def hear(stores: Stores, host: Host) -> None:
         info = line.info()
         at = datetime.now(UTC)
         processes = line.processes(limit_seconds=HEAR_SECONDS)
-        preflight = _preflight(line, host, at)
+        preflight = _preflight(line, host, processes, at)
     except ConsoleError as error:
         problem = error.detail
     with writing(stores.engine) as session:
@@ -81,10 +82,19 @@ def _begin(stores: Stores, host: Host) -> "Future[None]":
     return aside(lambda: hear(stores, host), name=f"hear {host.id}")
 
 
-def _preflight(line: AgentClient, host: Host, at: datetime) -> Preflight | None:
+def _preflight(line: AgentClient, host: Host, told: Processes, at: datetime) -> Preflight | None:
     """What can be captured, now and then: to find out takes the agent longer."""
-    due = host.preflight_at is None or at - host.preflight_at > PREFLIGHT_EVERY
-    return line.preflight() if due else None
+    kept = hosts.preflight_of(host)
+    if kept is not None and host.preflight_at is not None and _is_about(kept, told):
+        due = at - host.preflight_at > PREFLIGHT_EVERY
+        return line.preflight() if due else None
+    return line.preflight()
+
+
+def _is_about(kept: Preflight, told: Processes) -> bool:
+    """Whether *kept* looked at what runs there now: a restarted server has other processes."""
+    running = {(one.id, title_of(one)) for server in told.servers for one in looked_at(server)}
+    return running == {(one.process_id, one.title) for one in kept.processes}
 
 
 def _id(host: Host) -> int:

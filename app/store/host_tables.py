@@ -83,7 +83,7 @@ class DiagnosticItem(SQLModel, table=True):
     mode: str | None = None
     exact: bool | None = None
     artifact_id: int | None = Field(default=None, foreign_key="artifact.id")
-    state: str  # done, refused, or the state of a coredump: sent, growing, complete, …
+    state: str  # done, here-already, refused, or that of a coredump: sent, growing, complete, …
     kind: str  # of what was taken: "stacks", or of the refusal: "busy"
     says: str = ""
     fix: str | None = None

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from app.clients.agent import AgentClient
-from app.errors import ConsoleError, NotFound
+from app.errors import ConsoleError, NotFound, Rejected
 from app.protocol.messages import Preflight, Processes
 from app.store import hosts
 from app.store.audit import Actor
@@ -51,6 +51,25 @@ def preflight(stores: Stores, host_id: int, actor: Actor) -> Heard[Preflight]:
     with writing(stores.engine) as session:
         hosts.note_heard(session, host_id, preflight=told, at=at)
     return Heard(told, at)
+
+
+def ask(stores: Stores, host_id: int, actor: Actor) -> None:
+    """Have the host tell both anew; why it does not is kept with it, beside what it told last.
+
+    Raises NotFound for an unknown host, and Rejected for one that was removed.
+    """
+    host = _host(stores, host_id)
+    if host.removed_at is not None:
+        raise Rejected(f"{host.name} is removed.", fix="Register it again.")
+    try:
+        problem = (
+            processes(stores, host_id, actor).problem or preflight(stores, host_id, actor).problem
+        )
+    except NotFound as error:
+        problem = error.why
+    if problem is not None:
+        with writing(stores.engine) as session:
+            hosts.note_heard(session, host_id, problem=problem, at=datetime.now(UTC))
 
 
 def _host(stores: Stores, host_id: int) -> Host:

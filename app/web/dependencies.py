@@ -57,6 +57,15 @@ def current_actor(request: Request) -> Actor | None:
     return actor
 
 
+def demand(actor: Actor, least: str) -> None:
+    """Raises Forbidden where *actor* has not at least that role."""
+    if RANKS[actor.role] < RANKS[least]:
+        raise Forbidden(
+            f"This needs the role {least}; {actor.name} is {actor.role}.",
+            fix="Ask an admin for the role.",
+        )
+
+
 class _Role:
     """Lets through those who have at least this role."""
 
@@ -67,11 +76,7 @@ class _Role:
         actor = current_actor(request)
         if actor is None:
             raise Unauthenticated("Sign in to see this.", fix="Sign in, or send a bearer token.")
-        if RANKS[actor.role] < RANKS[self.least]:
-            raise Forbidden(
-                f"This needs the role {self.least}; {actor.name} is {actor.role}.",
-                fix="Ask an admin for the role.",
-            )
+        demand(actor, self.least)
         return actor
 
 

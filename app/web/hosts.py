@@ -4,9 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, Response
 
+from app.store import live
 from app.store.hosts import get_host, list_hosts, register_host, remove_host
 from app.web.answers import done
-from app.web.dependencies import Admin, AppShell, AppStores, Now, Reader, Reading, Writing
+from app.web.dependencies import Admin, AppShell, AppStores, Now, Operator, Reader, Reading, Writing
 from app.web.host_form import TypedHost
 from app.web.host_page import host_page
 from app.web.render import render
@@ -47,6 +48,13 @@ def show_host(
     request: Request, host_id: int, shell: AppShell, actor: Reader, session: Reading
 ) -> Response:
     return render(request, host_page(session, shell, get_host(session, host_id)))
+
+
+@router.post("/hosts/{host_id:int}/ask", name="ask_host")
+def ask_again(request: Request, host_id: int, stores: AppStores, actor: Operator) -> Response:
+    """Have its agent look anew; the page then tells what it found, or why it is silent."""
+    live.ask(stores, host_id, actor)
+    return done(request, request.url_for("host", host_id=host_id).path)
 
 
 @router.post("/hosts/{host_id:int}/remove", name="remove_host")

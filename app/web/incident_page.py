@@ -12,6 +12,7 @@ from app.store.incidents import jobs_at_work, judgement, recent_bundles, targets
 from app.store.tables import BundleRow, Diagnostic, DiagnosticItem, Incident, Job, Target
 from app.store.targets import topology_told
 from app.web.ladder import ladder
+from app.web.next_steps import Standing, steps_told
 from app.web.views import Shell
 from app.web.views.bundle_told import changes_told
 from app.web.views.evidence import EvidenceRow, evidence_rows
@@ -25,11 +26,11 @@ from app.web.views.incidents import (
     VerdictTold,
 )
 from app.web.views.jobs import JobTold
+from app.web.views.ladder import LadderTold
 from app.web.views.signals import chips
 from app.web.views.timeline import Story
 from app.web.vitals import vitals
 
-MOST_STEPS = 3
 MOST_CHANGES = 4
 NOTHING_ASKED = "Nothing was asked of a target yet: its health is not known."
 STOOD_STILL = "Requests are in the server, and nothing moved between the last two bundles."
@@ -50,6 +51,7 @@ def incident_page(
     judged = judgement(bundles)
     bundle = next((one for one in bundles if one.summary is judged.about), None)
     jobs = [_told(job, targets, shell.now) for job in jobs_at_work(session, incident.id)]
+    told = ladder(session, incident.id, chosen=server, now=shell.now)
     return IncidentPage(
         shell=shell,
         incident=incident,
@@ -59,7 +61,7 @@ def incident_page(
         setup=_setup(judged.about or {}),
         verdict=_verdict(incident, judged, bundle),
         vitals=vitals(judged.about),
-        steps=[_step(one) for one in judged.next_steps[:MOST_STEPS]],
+        steps=_steps(session, judged, bundle, told, server),
         bundle=_last(session, bundle) if bundle else None,
         targets=[target for target in targets if target.deleted_at is None],
         job=jobs[0] if jobs else None,
@@ -70,7 +72,7 @@ def incident_page(
         story=story,
         now=shell.now,
         evidence=_evidence(session, incident.id),
-        ladder=ladder(session, incident.id, chosen=server, now=shell.now),
+        ladder=told,
     )
 
 
@@ -78,7 +80,7 @@ def _evidence(session: Session, incident_id: int) -> list[EvidenceRow]:
     query = (
         select(DiagnosticItem.artifact_id, DiagnosticItem.diagnostic_id)
         .join(Diagnostic, col(Diagnostic.id) == DiagnosticItem.diagnostic_id)
-        .where(Diagnostic.incident_id == incident_id)
+        .where(Diagnostic.incident_id == incident_id, DiagnosticItem.state != "here-already")
     )
     taken = {number: one for number, one in session.exec(query) if number is not None}
     return evidence_rows(artifacts_of(session, incident_id), taken)
@@ -111,9 +113,16 @@ def _setup(summary: Summary) -> str:
     return " · ".join(str(part) for part in told if part)
 
 
-def _step(told: Mapping[str, Any]) -> StepTold:
-    """A summary that an older version stored has no commands."""
-    return StepTold(told["text"], told["why"], told["risk"], told.get("command"))
+def _steps(
+    session: Session,
+    judged: Judgement,
+    bundle: BundleRow | None,
+    ladder_told: LadderTold,
+    server: str | None,
+) -> list[StepTold]:
+    if bundle is None:
+        return []
+    return steps_told(session, judged.next_steps, Standing(bundle, ladder_told, server))
 
 
 def _verdict(incident: Incident, judged: Judgement, bundle: BundleRow | None) -> VerdictTold:

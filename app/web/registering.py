@@ -1,4 +1,4 @@
-"""An admin at the list of targets: who, in which transaction, when."""
+"""An admin at the list of targets, or an operator who links: in which transaction, when."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from app.store.targets import (
     register_target,
 )
 from app.store.vault import Vault
-from app.web.dependencies import Admin, AppStores, Now, Writing
+from app.web.dependencies import Admin, AppStores, Now, Operator, Writing
 
 
 @dataclass(frozen=True, slots=True)
 class Registering:
-    """What an admin may do with targets; committed when the endpoint is done."""
+    """What may be done with targets; committed when the endpoint is done."""
 
     session: Session
     vault: Vault
@@ -53,4 +53,9 @@ def _registering(session: Writing, stores: AppStores, actor: Admin, now: Now) ->
     return Registering(session, stores.vault, actor, now)
 
 
+def _linking(session: Writing, stores: AppStores, actor: Operator, now: Now) -> Registering:
+    return Registering(session, stores.vault, actor, now)
+
+
 AtTargets = Annotated[Registering, Depends(_registering)]
+AtLinks = Annotated[Registering, Depends(_linking)]  # an operator, who may link and no more

@@ -15,6 +15,9 @@ from app.web.views.readiness import AnswerTold, answers_told
 NOT_LINKED = ReadyTold("unknown", "not known", "no server is linked")
 NOT_LOOKED = ReadyTold("unknown", "not known", "preflight has not looked at this server yet")
 
+# Whatever preflight says of a crash dump that is still to be written.
+OLD_DUMPS = ReadyTold("unknown", "not known", "old dumps may lie in its folders; asking tells")
+
 
 @dataclass(frozen=True, slots=True)
 class Looked:
@@ -60,6 +63,8 @@ class Looked:
 
 def ready_told(capability: str, looked: Sequence[Looked]) -> ReadyTold:
     """What is known of *capability* for a server on all its hosts."""
+    if capability == "server dumps":
+        return OLD_DUMPS
     checks = [pair for one in looked for pair in one.checks(capability)]
     if not checks:
         return NOT_LOOKED

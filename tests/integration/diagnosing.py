@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from app.protocol.messages import Coredump, Process, Processes, Rank, Server
+from app.protocol.messages import Coredump, Info, Process, Processes, Rank, Server
 from app.store import hearing, hosts
 from app.store.database import reading, writing
 from app.store.diagnostics import NewDiagnostic, get_diagnostic, items_of, request_diagnostic
@@ -44,8 +44,21 @@ def host(stores: Stores, double: Double, name: str, *servers: Server) -> Host:
     new = NewHost(name, double.url, double.key.hex())
     with writing(stores.engine) as session:
         row = hosts.register_host(session, new, vault=stores.vault, actor=rows.ADA, at=make.now())
-        hosts.note_heard(session, row.id or 0, processes=processes(*servers), at=make.now())
+        hosts.note_heard(
+            session,
+            row.id or 0,
+            info=_info(double, name),
+            processes=processes(*servers),
+            at=make.now(),
+        )
     return row
+
+
+def _info(double: Double, name: str) -> Info:
+    now = make.now()
+    return Info(
+        agent_id=double.agent_id, version="1", host=name, at=now, started_at=now, system="Linux"
+    )
 
 
 def incident(stores: Stores, *targets: Target) -> int:

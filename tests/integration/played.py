@@ -10,18 +10,31 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-SERVING = Path(__file__).parents[1] / "programs" / "serving"
+ROOT = Path(__file__).parents[2]
+SERVING = ROOT / "tests" / "programs" / "serving"
 SGLANG = ("-m", "sglang.launch_server")
 
 
 @contextmanager
 def played(
-    node: dict[str, Any], *arguments: str, command: Sequence[str] = SGLANG
+    node: dict[str, Any],
+    *arguments: str,
+    command: Sequence[str] = SGLANG,
+    folder: Path | None = None,
+    says: int | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Its root process; at the end all of its processes are killed, orphans as well."""
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SERVING), "PLAY": json.dumps(node)}
+    """Its root process, in *folder*, which writes to the descriptor *says*.
+
+    At the end all of its processes are killed, orphans as well.
+    """
+    found = f"{SERVING}:{ROOT}"
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": found, "PLAY": json.dumps(node)}
     root = subprocess.Popen(
-        [sys.executable, *command, *arguments], env=environment, start_new_session=True
+        [sys.executable, *command, *arguments],
+        env=environment,
+        cwd=folder,
+        stdout=says,
+        start_new_session=True,
     )
     try:
         yield root

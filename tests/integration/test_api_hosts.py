@@ -97,6 +97,24 @@ def test_a_target_is_linked_with_its_servers_and_unlinked(
     assert admin.patch(url, json={"servers": []}).json()["servers"] == []
 
 
+def test_an_operator_links_servers_and_changes_nothing_else(
+    admin: TestClient, operator: TestClient, reader: TestClient, double: Double
+) -> None:
+    host, target = _linked(admin, double)
+    url = f"/api/v1/targets/{target['id']}"
+    servers = [{"host_id": host["id"], "server_id": ROOT}]
+    assert reader.patch(url, json={"servers": []}).status_code == 403
+    assert operator.patch(url, json={"servers": []}).json()["servers"] == []
+    for more in ({"watch": True}, {"name": "x"}, {"token": None}):
+        assert operator.patch(url, json={"servers": servers} | more).status_code == 403
+    assert operator.patch(url, json={}).status_code == 403
+    assert admin.get(url).json()["servers"] == [], "what was refused linked nothing"
+    [link] = operator.patch(url, json={"servers": servers}).json()["servers"]
+    assert (link["server_id"], link["confirmed_by"]) == (ROOT, "operator")
+    admin.delete(url)
+    assert operator.patch(url, json={"servers": servers}).status_code == 409
+
+
 def test_a_diagnostic_is_asked_for_and_read(
     admin: TestClient, operator: TestClient, reader: TestClient, double: Double, stores: Stores
 ) -> None:
@@ -145,3 +163,17 @@ def test_what_cannot_be_asked_for_says_why(
     url = f"/api/v1/incidents/{operator.post('/api/v1/incidents', json=opened).json()['id']}"
     answer = operator.post(f"{url}/diagnostics", json=sent)
     assert (answer.status_code, says in answer.json()["detail"]) == (status, True), answer.text
+
+
+def test_processes_of_another_target_are_not_written_down_as_this_ones(
+    admin: TestClient, double: Double
+) -> None:
+    host, _ = _linked(admin, double)
+    other = {"name": "decode-b", "base_url": "http://127.0.0.1:31000"}
+    target_id = admin.post("/api/v1/targets", json=other).json()["id"]
+    opened = {"title": "It hangs", "target_ids": [target_id]}
+    url = f"/api/v1/incidents/{admin.post('/api/v1/incidents', json=opened).json()['id']}"
+    sent = {"kind": "stacks", "target_id": target_id, "process_ids": [TP0]}
+    answer = admin.post(f"{url}/diagnostics", json=sent | {"host_ids": [host["id"]]})
+    assert answer.status_code == 409
+    assert "linked with another target than decode-b" in answer.json()["detail"]

@@ -181,6 +181,7 @@ def test_another_agent_of_the_host_keeps_the_turn_until_it_ends(tmp_path: Path) 
     with target(tmp_path / "t", "ok") as fake, agent(tmp_path / "a") as ours:
         with socket.socket(socket.AF_UNIX) as other:
             other.bind(f"\0{ours.lock}")
+            other.listen()
             assert "another process of this host" in _refusal(ours, fake)
 
         assert ours.ending(ours.trigger(fake.id)).state == "complete"

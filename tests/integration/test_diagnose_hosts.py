@@ -260,6 +260,20 @@ def test_both_ranks_are_asked_once_each(stores: Stores, double: Double) -> None:
     assert (sorted(asked), row.state) == ([TP0, TP1], "done")
 
 
+def test_the_next_rank_of_a_host_is_left_alone_while_the_last_one_may_still_be_written(
+    stores: Stores, double: Double
+) -> None:
+    Dumping(double, "timed-out")
+    host = _host(stores, double)
+    incident_id = diagnosing.incident(stores, _linked(stores, host))
+    number = diagnosing.press(stores, incident_id, "coredump", confirm=host.name)
+    diagnosing.ended(stores, number)
+    first, second = diagnosing.items(stores, number)
+    assert (first.state, second.state) == ("timed-out", "refused")
+    assert second.says.startswith("Not begun:")
+    assert double.times("POST /coredumps") == 1
+
+
 def test_jobs_of_diagnostics_tell_whether_they_are_intrusive(
     stores: Stores, double: Double
 ) -> None:

@@ -13,7 +13,7 @@ from app.store.database import writing
 from app.store.stores import Stores
 from tests.integration import diagnosing, make, processes
 from tests.integration.agent_double import Asked, Double, agent_double
-from tests.integration.diagnosing import TP0, Dumping
+from tests.integration.diagnosing import TP0, TP1, Dumping
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -36,9 +36,9 @@ def double() -> Iterator[Double]:
         yield running
 
 
-def _dump(stores: Stores, double: Double) -> int:
+def _dump(stores: Stores, double: Double, *process_ids: str) -> int:
     host = diagnosing.host(stores, double, "gpu-14", diagnosing.server())
-    given = {"process_ids": [TP0], "host_ids": [host.id], "confirm": "gpu-14"}
+    given = {"process_ids": process_ids or [TP0], "host_ids": [host.id], "confirm": "gpu-14"}
     return diagnosing.press(stores, diagnosing.incident(stores), "coredump", **given)
 
 
@@ -108,6 +108,24 @@ def test_watching_a_coredump_goes_on_without_anybody_s_consent(
     [item] = diagnosing.items(stores, diagnostic_id)
     assert (row.state, item.state, double.times(TRIGGER)) == ("done", "complete", 1)
     assert stores.artifacts.verify(item.detail["sha256"])
+
+
+def test_the_next_rank_is_not_begun_after_a_crash_unless_somebody_asks(
+    stores: Stores, tmp_path: Path, double: Double
+) -> None:
+    dumping = Dumping(double, "growing", data=b"\x7fELF" * 1000)
+    with processes.working(tmp_path) as worker:
+        diagnostic_id = _dump(stores, double, TP0, TP1)
+        until(lambda: [one.state for one in diagnosing.items(stores, diagnostic_id)] == ["growing"])
+        processes.kill(worker)
+    dumping.states = ["complete"]
+    with processes.working(tmp_path):
+        row = diagnosing.ended(stores, diagnostic_id)
+        assert (row.state, double.times(TRIGGER)) == ("interrupted", 1)
+        _resume(stores, row.job_id)
+        make.until(stores, row.job_id, "succeeded")
+    states = [one.state for one in diagnosing.items(stores, diagnostic_id)]
+    assert (states, double.times(TRIGGER)) == (["complete", "complete"], 2)
 
 
 def _resume(stores: Stores, job_id: int) -> None:

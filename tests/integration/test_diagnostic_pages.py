@@ -100,9 +100,46 @@ def test_what_was_read_from_a_running_process_is_marked_as_possibly_torn(
     page = reader.get("/diagnostics/1").text
 
     assert "possibly torn" in page
-    assert "state R, then S" in page
-    assert "nonblocking" in page
+    assert "runs (R), then sleeps (S)" in page
+    assert "nonblocking: without a pause" in page
+    assert "exact" not in page
     assert "Native refused; taken plain." in page
+
+
+@pytest.mark.parametrize(
+    ("letter", "told"),
+    [
+        pytest.param(
+            "T", 'state--bad"><i class="mark mark--bad" aria-hidden="true"></i>stopped (T)'
+        ),
+        pytest.param("t", 'mark--bad" aria-hidden="true"></i>debugged (t)'),
+        pytest.param("Z", 'mark--bad" aria-hidden="true"></i>zombie (Z)'),
+        pytest.param(
+            "D", 'mark--warn" aria-hidden="true"></i>waits in the kernel, cannot be interrupted (D)'
+        ),
+        pytest.param("S", "<br>sleeps (S)"),
+        pytest.param("R", "<br>runs (R)"),
+        pytest.param("?<b>", 'mark--unknown" aria-hidden="true"></i>state ?&lt;b&gt;'),
+    ],
+)
+def test_the_state_of_a_process_is_told_in_words_and_marked_when_it_matters(
+    reader: TestClient, stores: Stores, incident: Incident, host: Host, letter: str, told: str
+) -> None:
+    item = hosts.item(detail={"state_before": letter, "state_after": letter})
+    taken(stores, incident, host, [item], bodies=[TP0])
+
+    assert told in reader.get("/diagnostics/1").text
+
+
+def test_without_a_pause_is_told_to_be_exact_where_nothing_moved(
+    reader: TestClient, stores: Stores, incident: Incident, host: Host
+) -> None:
+    taken(stores, incident, host, [hosts.item(mode="nonblocking")], bodies=[TP0])
+
+    page = reader.get("/diagnostics/1").text
+
+    assert "nonblocking: without a pause, exact: nothing in it moves" in page
+    assert "torn" not in page
 
 
 def test_a_rank_that_nothing_came_of_has_its_column_too(

@@ -231,10 +231,36 @@ def test_what_a_restart_would_lose_stands_on_the_incident(
 
     page = reader.get("/incidents/1").text
 
-    assert "If you must restart" in page
+    folded = re.search(
+        r'<details class="panel__fold"><summary[^>]*><h2 id="restart-h">.*?</summary>',
+        page,
+        re.DOTALL,
+    )
+    assert folded is not None
+    assert "End it with SIGTERM, and wait 65 s before anything harder." in folded[0]
+    assert page.count("End it with SIGTERM") == 1
     assert "kill -TERM 41870" in page
     assert "the crash dump in /var/dumps" in page
     assert "whether the loop still turns" in page
+
+
+def test_a_clock_that_nothing_keeps_takes_nothing_from_the_facts_of_the_host(
+    reader: TestClient, stores: Stores
+) -> None:
+    clock = Check(capability="clock", ready=False, says="nothing keeps it", fix="Start NTP.")
+    ready = hosts.preflight(now())
+    ready = hosts.preflight(now(), host=[clock, *ready.host])
+    target = make.target(stores)
+    hosts.link(stores, target, hosts.host(stores, heard_at=now(), ready=ready))
+    make.incident(stores, "decode-a hangs", target)
+
+    facts = rung(reader.get("/incidents/1").text, "host-facts")
+
+    assert "ready</span>: readable" in facts
+    assert "nothing keeps it" not in facts
+    page = reader.get("/hosts/1").text
+    assert '<th scope="row">Clock</th>' in page
+    assert "nothing keeps it" in page
 
 
 def test_the_profiler_is_a_command_to_copy_and_nothing_to_press(

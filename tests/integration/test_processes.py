@@ -18,7 +18,7 @@ from app.agent.processes.ports import Listeners
 from app.agent.processes.table import ProcessTable
 from app.errors import NotFound
 from app.protocol.messages import Process, Server
-from tests.integration.played import SERVING, played
+from tests.integration.played import ROOT, SERVING, played
 from tests.ports import free_port
 from tests.waiting import until
 
@@ -209,7 +209,7 @@ def test_what_is_in_another_namespace_says_so(torch: str) -> None:
     if os.geteuid() != 0:
         pytest.skip("makes namespaces, needs root")
     command = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", sys.executable]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SERVING)}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{SERVING}:{ROOT}"}
     environment["PLAY"] = json.dumps({"children": [{"title": "sglang::scheduler", "maps": torch}]})
     around = subprocess.Popen(
         [*command, "-m", "sglang.launch_server"], env=environment, start_new_session=True

@@ -9,7 +9,8 @@ import pytest
 
 from app.agent.evidence.dumps import fetch_dump, find_dumps
 from app.agent.evidence.server_folders import server_folders
-from app.errors import Conflict, NotFound, TooLarge
+from app.agent.kept.files import AgentFiles
+from app.errors import Conflict, NoSpace, NotFound, TooLarge
 from app.protocol.messages import DumpFound
 from tests.integration.telling import Told, agent_files, telling
 
@@ -59,6 +60,28 @@ def test_a_dump_keeps_its_id_and_is_copied_once(tmp_path: Path) -> None:
     opened, _ = files.open_file(fetched[0].file.id)
     with opened:
         assert opened.read() == PICKLE
+
+
+def test_only_the_folders_of_the_servers_that_are_asked_about_are_looked_in(
+    tmp_path: Path,
+) -> None:
+    for name in ("one", "two"):
+        _old(tmp_path / name / "crash_dump_1.pkl")
+    with _serving(tmp_path / "one") as one, _serving(tmp_path / "two"):
+        told = find_dumps(table=one.table, process_ids=[one.server.id, "999999.1"])
+    assert [dump.path for dump in told.dumps] == [str(tmp_path / "one" / "crash_dump_1.pkl")]
+    assert told.looked_in == [str(tmp_path / "one")]
+    assert [refusal.kind for refusal in told.refused] == ["gone"]
+
+
+def test_dumps_leave_room_for_stacks(tmp_path: Path) -> None:
+    _old(tmp_path / "dumps" / "crash_dump_1.pkl", b"x" * 800)
+    files = AgentFiles.open(tmp_path / "files", quota_bytes=1000)
+    with _serving(tmp_path / "dumps") as told:
+        (found,) = _found(told)
+        with pytest.raises(NoSpace, match="quota"):
+            fetch_dump(found.id, table=told.table, files=files)
+    assert files.keep(b"x" * 800, name="stacks", kind="stacks").size_bytes == 800
 
 
 @pytest.mark.parametrize("how", ["link", "linked folder", "hard link", "fifo"])

@@ -1,5 +1,6 @@
 """Programs that the agent runs, whatever they do."""
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -94,16 +95,16 @@ def test_a_tool_beside_the_interpreter_is_found_and_a_missing_one_is_not() -> No
 
 
 def test_one_tool_is_on_a_process_at_a_time() -> None:
-    holds = Holds()
-    with holds.hold(7, "py-spy"):
-        assert holds.holder(7) == "py-spy"
-        with pytest.raises(Conflict, match="py-spy is on this process already"), holds.hold(7, "x"):
+    holds, pid = Holds(), os.getpid()
+    with holds.hold(pid, "py-spy"):
+        assert holds.holder(pid) == "py-spy"
+        with pytest.raises(Conflict, match="py-spy is on this process already"):
+            holds.hold(pid, "x").__enter__()
+        with holds.hold(2**22 + pid, "py-spy"):  # larger than any pid: of this test alone
             pass
-        with holds.hold(8, "py-spy"):
-            pass
-    assert holds.holder(7) is None
-    with holds.hold(7, "coredump"):
-        assert holds.holder(7) == "coredump"
+    assert holds.holder(pid) is None
+    with holds.hold(pid, "coredump"):
+        assert holds.holder(pid) == "coredump"
 
 
 def test_who_is_slow_gives_his_turn_to_others_and_only_once() -> None:

@@ -88,7 +88,9 @@ class Driver:
                 continue
             if not read:  # the writer has closed: readable, with nothing in it
                 time.sleep(0.01)
-            elif self.variant != "needs_4096" or received >= FULL_BUFFER:
+                continue
+            say(f"received {len(read)}")
+            if self.variant != "needs_4096" or received >= FULL_BUFFER:
                 received = 0
                 self._dump()
 

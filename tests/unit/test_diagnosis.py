@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
+from app.domain.advice import still_open
 from app.domain.bundle import summarise
 from app.domain.capture import Bundle, Outcome
 from app.domain.diagnosis import diagnose
@@ -171,3 +172,21 @@ def test_no_step_asks_a_silent_scheduler_again() -> None:
 def test_a_diagnosis_is_plain_json() -> None:
     told = diagnose([summarise(bundle(*serving(rank(age=70.0, num_running_reqs=1))))])
     assert orjson.loads(orjson.dumps(told)) == told
+
+
+def test_steps_name_the_rung_that_does_them_and_keep_their_other_keys() -> None:
+    stuck = diagnose([summarise(bundle(*serving(rank(age=70.0, num_running_reqs=1))))])
+    first, second = stuck["next_steps"][:2]
+    assert set(first) == {"text", "why", "risk", "command", "rung"}
+    assert (first["rung"], second["rung"]) == ("stacks", None)
+
+
+def test_what_held_until_the_stacks_were_saved_is_over_once_they_are() -> None:
+    steps = diagnose([summarise(bundle(*serving(rank(age=70.0, num_running_reqs=1))))])[
+        "next_steps"
+    ]
+    assert still_open(steps, ["host facts"]) == steps
+    left = still_open(steps, ["native stacks"])
+    assert [one["text"] for one in steps if one not in left] == [
+        "Do not ask /server_info or a health probe again until the stacks are saved."
+    ]

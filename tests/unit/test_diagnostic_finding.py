@@ -39,6 +39,21 @@ LOST = refused(7, says="Another tracer holds it.")
     [
         pytest.param(diagnostic(), read(8), "8 of 8 ranks read, 3 samples", id="all"),
         pytest.param(
+            diagnostic("server dumps"),
+            [item(0), item(1, state="here-already"), refused(says="It grows.")],
+            "1 dump copied, 1 here already; 1 refused: it grows",
+            id="dumps",
+        ),
+        pytest.param(
+            diagnostic(
+                "server dumps",
+                answer={"hosts": [{"name": "gpu-14", "says": "No dump lies in /var/dumps."}]},
+            ),
+            [],
+            "Dumps the server wrote: no dump lies in /var/dumps",
+            id="no dumps",
+        ),
+        pytest.param(
             diagnostic(),
             [*read(7, samples=1), LOST],
             "7 of 8 ranks read, 1 sample; TP7: another tracer holds it",

@@ -37,12 +37,34 @@ def test_what_came_is_summed_up(came: list[Came], says: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("states", "says"),
+    [
+        pytest.param([], "No dump copied from gpu-14.", id="none"),
+        pytest.param(["done"], "1 dump copied from gpu-14.", id="one"),
+        pytest.param(
+            ["done", "done", "here-already", "refused"],
+            "2 dumps copied from gpu-14. 1 was here already. 1 refused: It grows.",
+            id="some",
+        ),
+    ],
+)
+def test_dumps_are_counted_one_by_one(states: list[str], says: str) -> None:
+    came = [Came("a", state, "It grows.") for state in states]
+    assert summed_up("server dumps", ["gpu-14"], came) == says
+
+
+@pytest.mark.parametrize(
     ("event", "says"),
     [
         pytest.param(
             story.StepRequested("Diagnose native stacks", 7, "decode-a"),
             "Taking native stacks from decode-a was asked for.",
             id="asked",
+        ),
+        pytest.param(
+            story.BundleCollected(3, "decode-a", "It works.", "healthy", 1, 1, 0.4),
+            "Bundle of decode-a: It works. 1 of 1 endpoint answered in 0.4 s.",
+            id="one-endpoint",
         ),
         pytest.param(
             story.CoredumpTriggered(3, "gpu-14", "TP0, pid 4711"),
@@ -71,6 +93,7 @@ def test_a_diagnostic_can_be_opened_from_the_timeline() -> None:
         ("stacks", False),
         ("host facts", False),
         ("nccl ras", False),
+        ("server dumps", False),
         ("native stacks", True),
         ("cpu profile", True),
         ("flight recorder", True),

@@ -1,9 +1,9 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.agent.processes.servers import MAX_PROCESSES, Servers
+from app.agent.processes.servers import Servers
 from app.domain.redaction import keyed_fingerprint
-from app.protocol.messages import GpuUse, Process, Rank, Server
+from app.protocol.messages import MAX_PROCESSES, GpuUse, Process, Rank, Server
 from tests.procfs import SERVE, SPAWNED, Made, make, tcp, title
 
 CONTAINER = "0::/docker/" + "ab" * 32 + "\n"

@@ -21,7 +21,6 @@ from app.agent.kept.files import AgentFiles
 from app.agent.processes import proc
 from app.agent.processes.table import ProcessTable
 from app.agent.touching.holds import Holds
-from app.agent.touching.host_lock import HostLock
 from app.errors import ConsoleError, NoSpace, NotFound
 from app.protocol.messages import Coredump, CoredumpRequest, Process
 
@@ -93,8 +92,8 @@ class Coredumps:
         self._check_turn(process)
         server = self._table.server_of(process.id)
         with ExitStack() as held:
+            held.callback(gate.dump_turn(self._limits).release)
             held.enter_context(self._holds.hold(process.pid, _TOOL))
-            held.callback(HostLock(self._limits.host_lock).release)
             members = [member.pid for member in server.processes]
             uses = gate.uses_of(process.pid, proc.pid_of(server.id), members)
             gate.check_process(uses)
@@ -196,12 +195,12 @@ class Coredumps:
             baseline = baseline.model_copy(update={"folders": []})  # they ended with the process
         note = "The agent was restarted: it goes on watching, and sends nothing again."
         notes = [*record.coredump.notes, note]
-        coredump = record.coredump.model_copy(update={"notes": notes})
+        coredump = record.coredump.changed(notes=notes)
         record = record.model_copy(update={"coredump": coredump})
         with ExitStack() as held:
             with suppress(ConsoleError):  # to watch is allowed in any case
+                held.callback(gate.dump_turn(self._limits).release)
                 held.enter_context(self._holds.hold(uses.pid, _TOOL))
-                held.callback(HostLock(self._limits.host_lock).release)
             watch = DumpWatch(uses, pipe, baseline)
             held.callback(watch.close)
             self._note(record)
@@ -238,4 +237,4 @@ class _Noted(ConsoleError):
 def _refusal_of(record: Record, error: ConsoleError) -> Record:
     says = f"{error.what} {error.why}" if error.why else error.what
     changed = {"state": "refused", "says": says, "fix": error.fix, "command": error.command}
-    return record.model_copy(update={"coredump": record.coredump.model_copy(update=changed)})
+    return record.model_copy(update={"coredump": record.coredump.changed(**changed)})

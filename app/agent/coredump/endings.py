@@ -5,6 +5,7 @@ its structure fits and nobody has it open for writing.
 """
 
 from dataclasses import dataclass
+from shlex import quote
 
 from app.agent.evidence.sizes import seconds_text, size_text
 from app.domain.coredump_file import Shape
@@ -123,7 +124,7 @@ def _being_written(look: Look, moment: Moment, limits: Limits) -> Verdict:
             f"{look.path} is still open for writing, but has not grown from {size} for "
             f"{seconds_text(moment.since_growth_seconds)}. It is no longer watched.",
             fix="Do not collect it. Ending the process cuts it off for good.",
-            command=f"ls -l {look.path}",
+            command=f"ls -l {quote(look.path)}",
             final=True,
         )
     rate = moment.bytes_per_second
@@ -154,14 +155,14 @@ def _cut_off(look: Look, moment: Moment, why: str) -> Verdict:
             f"{says} Its disk is full.",
             fix="Free space first: this partial file takes "
             f"{size_text(look.size_bytes)}. Nothing is deleted for you.",
-            command=f"ls -l {look.path}; df -h {look.path}",
+            command=f"ls -l {quote(look.path)}; df -h {quote(look.path)}",
             final=True,
         )
     return Verdict(
         "truncated",
         says,
         fix="Look for a reason in the log of the server, then decide on another try.",
-        command=f"ls -l {look.path}",
+        command=f"ls -l {quote(look.path)}",
         final=True,
     )
 

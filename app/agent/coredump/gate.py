@@ -11,6 +11,7 @@ from app.agent.coredump.dump_folders import Folder
 from app.agent.coredump.endings import Limits
 from app.agent.coredump.pipes import Uses
 from app.agent.processes import proc
+from app.agent.touching.host_lock import HostLock
 from app.agent.touching.rooted import open_folder
 from app.domain.cuda_settings import cuda_settings, folder_of, path_of
 from app.errors import NotFound
@@ -18,6 +19,12 @@ from app.protocol.messages import Process
 
 _TRACKER = "multiprocessing.resource_tracker"
 _MPS_SERVER = "nvidia-cuda-mps-server"
+
+
+def dump_turn(limits: Limits) -> HostLock:
+    """The one turn to dump on this host; raises Conflict where another process has it."""
+    taken = refusals.dump_running("another process of this host watches one")
+    return HostLock(limits.host_lock, taken=taken)
 
 
 def uses_of(pid: int, server_pid: int, others: Sequence[int] = ()) -> Uses:

@@ -1,9 +1,10 @@
 """What is known of each coredump, on the disk before and after everything that is done."""
 
+import json
 import os
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from app.agent.coredump.dump_watch import Baseline
 from app.agent.coredump.pipes import Pipe, Uses
@@ -40,8 +41,8 @@ class Records:
         found = {}
         for path in sorted(self._folder.glob("*.json")):
             try:
-                record = Record.model_validate_json(path.read_bytes())
-            except (OSError, ValidationError):
+                record = Record.model_validate(json.loads(path.read_bytes()))
+            except (OSError, ValueError):
                 continue
             found[record.coredump.id] = record
         return found
@@ -50,7 +51,8 @@ class Records:
         path = self._folder / f"{record.coredump.id}.json"
         partial = path.with_suffix(".partial")
         with partial.open("wb") as out:
-            out.write(record.model_dump_json().encode())
+            # Not as UTF-8: paths of a process are bytes, and half characters stand for them.
+            out.write(json.dumps(record.model_dump(mode="json")).encode())
             out.flush()
             os.fsync(out.fileno())
         partial.replace(path)

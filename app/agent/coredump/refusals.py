@@ -1,5 +1,7 @@
 """Why no coredump was asked for, each with the one fix: refusals in the words of the page."""
 
+from shlex import quote
+
 from app.agent.evidence.sizes import seconds_text, size_text
 from app.domain.cuda_settings import ENABLE
 from app.errors import Conflict, Throttled
@@ -52,7 +54,7 @@ def not_a_pipe(path: str, found: str) -> Conflict:
         f"Where the pipe should be, {path} is {found}.",
         why="Nothing was written to it: only a pipe that the process itself reads is used.",
         fix="Find out who made it; a restart with another CUDA_COREDUMP_PIPE gets a new pipe.",
-        command=f"ls -l {path}",
+        command=f"ls -l {quote(path)}",
     )
 
 
@@ -69,7 +71,7 @@ def pipe_of_another(path: str, owner: int, expected: int) -> Conflict:
         f"The pipe {path} belongs to user {owner}, the process runs as user {expected}.",
         why="A pipe that somebody else made is not the driver's.",
         fix="Find out who made it, before anything is written to it.",
-        command=f"ls -l {path}",
+        command=f"ls -l {quote(path)}",
     )
 
 
@@ -170,7 +172,7 @@ def disk_too_full(folder: str, *, free_bytes: int, needed_bytes: int, reason: st
         f"{size_text(free_bytes)} are free in {folder}; {size_text(needed_bytes)} must be.",
         why=f"{reason} The driver cannot be told to stop, and a full disk ruins the dump.",
         fix="Free space there first.",
-        command=f"df -h {folder}",
+        command=f"df -h {quote(folder)}",
     )
 
 
@@ -187,5 +189,5 @@ def no_folder(path: str) -> Conflict:
         f"The folder {path} of CUDA_COREDUMP_FILE does not exist.",
         why="The driver makes no folder; it would write nothing.",
         fix="Make the folder, writable for the user of the process, then ask again.",
-        command=f"mkdir -p {path}",
+        command=f"mkdir -p {quote(path)}",
     )

@@ -143,7 +143,7 @@ class Watcher:
 
     def _change_coredump(self, **changed: Any) -> None:  # noqa: ANN401
         changed["changed_at"] = datetime.now(UTC)
-        self._change(coredump=self._record.coredump.model_copy(update=changed))
+        self._change(coredump=self._record.coredump.changed(**changed))
 
     def _change(self, **changed: Any) -> None:  # noqa: ANN401
         self._record = self._record.model_copy(update=changed)

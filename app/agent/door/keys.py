@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 from pathlib import Path
+from shlex import quote
 
 from app.errors import Misconfigured
 
@@ -16,12 +17,13 @@ def key(path: Path) -> bytes:
     Raises Misconfigured for a file that holds something else or that everybody may read.
     """
     text = _once(path, secrets.token_hex(KEY_BYTES))
+    check_owner(path)
     if path.stat().st_mode & 0o007:
         raise Misconfigured(
             f"Everybody on this host may read {path}.",
             why="Whoever has the key may do on this host what the agent may.",
             fix="Take that right away; register a new key if somebody may have read it.",
-            command=f"chmod 600 {path}",
+            command=f"chmod 600 {quote(str(path))}",
         )
     if not re.fullmatch(r"[0-9a-f]{64}", text):
         raise Misconfigured(
@@ -29,6 +31,17 @@ def key(path: Path) -> bytes:
             fix="A key is 64 hexadecimal digits. Move the file away and a new one is made.",
         )
     return bytes.fromhex(text)
+
+
+def check_owner(path: Path) -> None:
+    """Raises Misconfigured for what another user owns, who could put his own key there."""
+    owner = path.stat().st_uid
+    if owner not in (0, os.geteuid()):
+        raise Misconfigured(
+            f"{path} belongs to user {owner}, the agent runs as user {os.geteuid()}.",
+            why="Whoever owns it chooses who may use this agent.",
+            fix="Use a folder and a key file that belong to the agent's own user or to root.",
+        )
 
 
 def agent_id(path: Path) -> str:

@@ -69,7 +69,8 @@ def _kills(folder: Path, who: str) -> Fact:
         says, level = f"Whether memory kills hit the group of {who} is not known.", "unknown"
     elif kills:
         says, level = (
-            f"The kernel killed {kills} processes of the group of {who} for memory.",
+            f"The kernel killed {kills} {'process' if kills == 1 else 'processes'} of the group of"
+            f" {who} for memory.",
             "bad",
         )
     else:

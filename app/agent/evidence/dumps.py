@@ -7,14 +7,16 @@ and what is not the server's own file is not its dump.
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
+from shlex import quote
 
 from app.agent.evidence.server_folders import DUMP_NAME, ServerFolder, server_folders
 from app.agent.kept.files import AgentFiles
+from app.agent.processes.asked_for import servers_asked_for
 from app.agent.processes.proc import descriptors, pid_of, read_status
 from app.agent.processes.table import ProcessTable
 from app.agent.touching.folder_entries import Entry, entries
@@ -25,6 +27,7 @@ from app.protocol.messages import DumpFound, Dumps, FileTaken, Refusal, Server
 
 MAX_DUMPS = 500
 MAX_COPY_BYTES = 1024**3
+KEPT_FREE = 1 / 4  # of the quota: copies of dumps must not take the room that stacks need
 QUIET_SECONDS = 3.0  # a file that changed later than that may still be written
 _CHUNK_BYTES = 1024 * 1024
 _KINDS = {"crash": "crash dump", "request": "request dump", "gpu": "coredump"}
@@ -39,13 +42,13 @@ class _Place:
     found: DumpFound
 
 
-def find_dumps(*, table: ProcessTable) -> Dumps:
-    """The dumps in the folders of every server here, the newest first."""
+def find_dumps(*, table: ProcessTable, process_ids: Sequence[str] | None = None) -> Dumps:
+    """The dumps in the folders of the servers of *process_ids*, or of every one; newest first."""
     at = datetime.now(UTC)
-    refused: list[Refusal] = []
+    servers, refused = servers_asked_for(table, process_ids)
     looked_in: list[str] = []
     places: dict[str, _Place] = {}
-    for server in table.processes().servers:
+    for server in servers:
         for folder in server_folders(server):
             try:
                 places |= {place.found.id: place for place in _look(server, folder)}
@@ -69,7 +72,7 @@ def fetch_dump(dump_id: str, *, table: ProcessTable, files: AgentFiles) -> DumpF
         raise TooLarge(
             f"This dump has {place.found.size_bytes} bytes; {MAX_COPY_BYTES} are copied at most.",
             fix="Copy it from the host by hand.",
-            command=f"ls -l {place.found.path!r}",
+            command=f"ls -l {quote(place.found.path)}",
         )
     return place.found.model_copy(update={"file": _known(place, files) or _copy(place, files)})
 
@@ -135,6 +138,7 @@ def _known(place: _Place, files: AgentFiles) -> FileTaken | None:
 
 def _copy(place: _Place, files: AgentFiles) -> FileTaken:
     match = DUMP_NAME.fullmatch(place.entry.name)
+    files.room(place.found.size_bytes + int(files.quota_bytes * KEPT_FREE))
     return files.keep(
         _bytes(place),
         name=_name(place),

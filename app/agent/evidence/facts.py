@@ -27,10 +27,11 @@ from app.agent.evidence.server_folders import ServerFolder, server_folders
 from app.agent.evidence.server_logs import take_log_tails
 from app.agent.evidence.sizes import size_text
 from app.agent.kept.files import AgentFiles
+from app.agent.processes.asked_for import servers_asked_for
 from app.agent.processes.proc import PROC, pid_of
 from app.agent.processes.table import ProcessTable
 from app.agent.touching.rooted import open_folder
-from app.errors import ConsoleError, NoSpace
+from app.errors import NoSpace
 from app.protocol.messages import Fact, FileTaken, HostFacts, Refusal, Server
 
 MAX_SERVERS = 16  # whose processes are told one by one
@@ -46,28 +47,12 @@ def host_facts(
     Processes that are gone are refused by name, and the rest is told.
     """
     at = datetime.now(UTC)
-    servers, refused = _servers(table, process_ids)
+    servers, refused = servers_asked_for(table, process_ids)
+    servers = servers[:MAX_SERVERS]
     log = read_kernel_log()
     facts = [*_of_host(at, log), *_disk(files, servers), *_of_servers(servers)]
     taken, more = _files(servers, log, files)
     return HostFacts(at=at, facts=facts, files=taken, refused=[*refused, *more])
-
-
-def _servers(
-    table: ProcessTable, process_ids: Sequence[str] | None
-) -> tuple[list[Server], list[Refusal]]:
-    if process_ids is None:
-        return table.processes().servers[:MAX_SERVERS], []
-    servers: dict[str, Server] = {}
-    refused = []
-    for process_id in process_ids:
-        try:
-            server = table.server_of(process_id)
-        except ConsoleError as error:
-            refused.append(Refusal(process_id=process_id, kind="gone", reason=error.what))
-        else:
-            servers[server.id] = server
-    return list(servers.values())[:MAX_SERVERS], refused
 
 
 def _of_host(at: datetime, log: KernelLog | None) -> Iterator[Fact]:

@@ -48,7 +48,7 @@ def _save(state_dir: Path, seconds: float, tell: Tell) -> None:
     Timer(max(0.0, seconds), cancel.set).start()
     table = ProcessTable()
     servers = table.processes().servers
-    tell(f"{len(servers)} servers: {', '.join(server.name for server in servers) or 'none'}.")
+    tell(f"Servers here: {', '.join(server.name for server in servers) or 'none'}.")
     steps: list[Callable[[], None]] = [
         partial(_facts, table, files, tell),
         partial(_stacks, servers, table, files, cancel, tell),

@@ -90,7 +90,7 @@ class Profiles:
             told = {"state": "refused", "says": error.what, "fix": _fix(error)}
         finally:
             self._busy.release()
-        self._note(profile.model_copy(update=told))
+        self._note(profile.changed(**told))
 
     @contextmanager
     def _room(self) -> Iterator[Path]:

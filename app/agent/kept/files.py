@@ -24,6 +24,7 @@ from app.protocol.messages import FileTaken
 
 MIN_FREE_BYTES = 256 * 1024**2  # stays free whatever the quota: the servers write there too
 _NAME_CHARACTERS = 200
+_MAX_PLACES, _PLACE_CHARACTERS = 200, 200  # told of what was masked: a line has its limit
 Tier = Literal["T0", "T1", "T2"]
 
 
@@ -86,7 +87,7 @@ class AgentFiles:
             taken_at=datetime.now(UTC),
             process_id=process_id,
             tier=tier,
-            redacted=list(redacted),
+            redacted=[place[:_PLACE_CHARACTERS] for place in redacted[:_MAX_PLACES]],
         )
         return self._note(Held(file=taken, identity=_identity(path.stat())))
 
@@ -103,6 +104,8 @@ class AgentFiles:
 
         Raises NotFound, Rejected for what is no regular file, Conflict while it still changes.
         """
+        if not str(path).isprintable():
+            raise Rejected("Its path has characters that cannot be written down.")
         with _open_regular(path) as opened:
             identity = _identity(os.fstat(opened.fileno()))
             if known := self._adopted(path, identity):

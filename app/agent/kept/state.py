@@ -61,6 +61,7 @@ def _make_private(folder: Path) -> None:
     """Raises Misconfigured where *folder* cannot be made or is open to everybody."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        keys.check_owner(folder)
         if folder.stat().st_mode & 0o077:
             folder.chmod(0o700)
     except OSError as error:

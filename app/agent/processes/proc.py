@@ -197,10 +197,9 @@ def descriptors(pid: int, root: Path = PROC) -> list[Descriptor]:
 
 
 def _flags(pid: int, number: int, root: Path) -> int | None:
-    text = (read_bytes(f"{root}/{pid}/fdinfo/{number}", _SMALL_BYTES) or b"").decode()
-    for line in text.split("\n"):
-        name, _, value = line.partition(":")
-        if name == "flags" and value.strip().isdigit():
+    text = read_bytes(f"{root}/{pid}/fdinfo/{number}", _SMALL_BYTES) or b""
+    for line in text.split(b"\n"):  # bytes: a driver may print a name that somebody gave it
+        if line.startswith(b"flags:") and (value := line[6:].strip()).isdigit():
             return int(value, 8)
     return None
 

@@ -9,10 +9,15 @@ from app.agent.processes.ports import Listeners
 from app.domain.redaction import Fingerprint
 from app.domain.server_tree import Seen, Tree, find_trees, is_copy
 from app.domain.titles import declared_port, is_spawned, read_comm, read_title
-from app.protocol.messages import GpuUse, Process, Role, Server
-
-MAX_SERVERS = 64
-MAX_PROCESSES = 256  # of one server, its ranks first: each costs some fifteen system calls
+from app.protocol.messages import (
+    MAX_PORTS,
+    MAX_PROCESSES,
+    MAX_SERVERS,
+    GpuUse,
+    Process,
+    Role,
+    Server,
+)
 
 _ORDER: tuple[Role, ...] = (
     "server",
@@ -80,6 +85,7 @@ class _Look:
         ports = self._ports(tree, roles)
         if ports:  # it opens them last: what has no title by then is no rank on its way
             roles = {pid: "other" if role == "starting" else role for pid, role in roles.items()}
+        # Each costs some fifteen system calls: of very many, the ranks come first.
         kept = sorted(roles, key=lambda pid: (pid != tree.root, self._order(pid, roles[pid])))
         processes = [self._process(tree, pid, roles[pid]) for pid in kept[:MAX_PROCESSES]]
         root = processes[0]
@@ -87,7 +93,7 @@ class _Look:
             id=root.id,
             engine=tree.engine,
             name=self._name(tree, ports),
-            ports=ports or [],
+            ports=(ports or [])[:MAX_PORTS],
             processes=processes,
             started_at=root.started_at,
             starting="starting" in roles.values()

@@ -21,10 +21,10 @@ from app.agent.readiness.rights import Rights, rights
 from app.agent.readiness.server_facts import server_facts
 from app.agent.readiness.supervision import supervision
 from app.domain.restart import Restart, restart
+from app.protocol.looked_at import looked_at, title_of
 from app.protocol.messages import Check, Loss, Preflight, Process, Readiness, RestartCard, Server
 
 RANKS = ("scheduler", "worker")
-_LEFT_OUT = ("other",)  # resource trackers and the like: nothing to learn from them
 
 
 def preflight(
@@ -108,22 +108,14 @@ def _processes(
     server: Server, may: Rights, own: list[Check], wanted: set[str] | None, root: Path
 ) -> Iterator[Readiness]:
     of_ranks = _RankChecks(server, root)
-    for process in server.processes:
+    for process in looked_at(server) if wanted is None else server.processes:
         is_root = process.id == server.id
         if wanted is not None and process.id not in wanted:
-            continue
-        if process.role in _LEFT_OUT and not is_root and wanted is None:
             continue
         checks = stack_checks(process, may, root)
         checks += of_ranks.of(process) if process.role in RANKS else []
         checks += own if is_root else []
         yield Readiness(process_id=process.id, title=title_of(process), checks=checks)
-
-
-def title_of(process: Process) -> str:
-    """Who a process is in a table: "scheduler TP0, pid 700"."""
-    rank = f" {process.rank.label}" if process.rank else ""
-    return f"{process.role}{rank}, pid {process.pid}"
 
 
 def _card(server: Server, told: Restart) -> RestartCard:

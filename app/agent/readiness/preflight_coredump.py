@@ -15,7 +15,7 @@ from app.agent.coredump.refusals import no_permission, pipe_missing
 from app.agent.evidence.sizes import size_text
 from app.agent.processes.proc import command_line, environment, mapped
 from app.domain.cuda_settings import cuda_settings
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, ConsoleError, NotFound
 from app.protocol.messages import Check, Process
 
 Environment = Mapping[str, str]
@@ -44,11 +44,17 @@ def coredump_check(
         return Check(
             capability="coredump",
             ready=False,
-            says=f"{error.what} {error.why}" if error.why else error.what,
+            says=_refused(process, error),
             fix=error.fix or "Look again.",
             command=error.command,
         )
     return Check(capability="coredump", ready=True, says=_says(uses, pipe, process))
+
+
+def _refused(process: Process, error: ConsoleError) -> str:
+    """Without the pid: the same reason of several ranks is to be the same words."""
+    what = error.what.replace(f"Process {process.pid} ", "It ", 1)
+    return f"{what} {error.why}" if error.why else what
 
 
 def _pipe(uses: Uses) -> Pipe:

@@ -77,9 +77,9 @@ def _clock(now: datetime) -> Check:
     fact = clock_fact(now)
     ready = {"good": True, "warn": False}.get(fact.level)
     if ready is not False:
-        return Check(capability="host facts", ready=ready, says=fact.says)
+        return Check(capability="clock", ready=ready, says=fact.says)
     return Check(
-        capability="host facts",
+        capability="clock",
         ready=False,
         says=fact.says,
         fix="Start a time service: times of several hosts are compared.",

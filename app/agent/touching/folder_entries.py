@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
+from app.protocol.harmless import LATEST_SECONDS
+
 MAX_ENTRIES = 2000  # of one folder
 MAX_FOLDERS = 64
 _PLAIN_NAME = re.compile(r"[\w.-]{1,255}", re.ASCII)
@@ -67,5 +69,5 @@ def _entry(below: str, name: str, found: os.stat_result) -> Entry:
         found.st_ino,
         found.st_uid,
         found.st_size,
-        found.st_mtime,
+        min(max(found.st_mtime, 0.0), LATEST_SECONDS),  # anybody may set any
     )

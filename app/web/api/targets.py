@@ -14,9 +14,9 @@ from app.store.target_servers import LinkedServer, servers_of
 from app.store.targets import Changes, NewTarget, get_target, list_targets
 from app.web import paging
 from app.web.connection_check import check_and_note, told
-from app.web.dependencies import AppStores, Now, Operator, Reader, Reading
+from app.web.dependencies import AppStores, Now, Operator, Reader, Reading, demand
 from app.web.idempotency import IdempotentRoute
-from app.web.registering import AtTargets
+from app.web.registering import AtLinks, AtTargets
 
 router = APIRouter(prefix="/api/v1", tags=["targets"], route_class=IdempotentRoute)
 
@@ -203,11 +203,14 @@ def read_target(target_id: int, session: Reading, actor: Reader) -> TargetOut:
 
 
 @router.patch("/targets/{target_id}")
-def change_target(target_id: int, admin: AtTargets, changes: TargetChanges) -> TargetOut:
-    target = admin.change(target_id, changes.as_changes())
+def change_target(target_id: int, at: AtLinks, changes: TargetChanges) -> TargetOut:
+    """An operator may send ``servers`` alone; everything else is for an admin."""
+    if changes.model_fields_set != {"servers"}:
+        demand(at.actor, "admin")
+    target = at.change(target_id, changes.as_changes())
     if changes.servers is not None:
-        admin.link(target, _pairs(changes.servers))
-    return TargetOut.of(admin.session, target)
+        at.link(target, _pairs(changes.servers))
+    return TargetOut.of(at.session, target)
 
 
 @router.delete("/targets/{target_id}", status_code=204)

@@ -30,6 +30,8 @@ def so_far(row: Diagnostic, items: Sequence[DiagnosticItem]) -> str:
         told = _stacks_found(row, items)
     elif row.kind == "coredump":
         told = _coredumps_found(row, items)
+    elif row.kind == "server dumps" and items:
+        told = _dumps_copied(items)
     else:
         told = _files_found(row, items)
     return visible(told)
@@ -68,6 +70,16 @@ def _coredumps_found(row: Diagnostic, items: Sequence[DiagnosticItem]) -> str:
     whole = sum(item.state == "complete" for item in items)
     lost = [item for item in items if item.state not in ("complete", *GROWING)]
     return f"{whole} of {asked_of(row, items)} coredumps complete{_why(lost)}"
+
+
+def _dumps_copied(items: Sequence[DiagnosticItem]) -> str:
+    states = [item.state for item in items]
+    copied, known = states.count("done"), states.count("here-already")
+    told = f"{copied} dump{'s' if copied != 1 else ''} copied"
+    if known:
+        told += f", {known} here already"
+    lost = [item for item in items if item.state == "refused"]
+    return f"{told}; {len(lost)} refused: {_short(lost[0].says)}" if lost else told
 
 
 def _files_found(row: Diagnostic, items: Sequence[DiagnosticItem]) -> str:

@@ -10,7 +10,7 @@ from app.web.views.base import Page
 from app.web.views.bundle_told import Change
 from app.web.views.evidence import EvidenceRow
 from app.web.views.jobs import Following, JobTold
-from app.web.views.ladder import LadderTold
+from app.web.views.ladder import LadderTold, LastRun, RungTold
 from app.web.views.signals import Chip
 from app.web.views.timeline import Story
 from app.web.vitals import Vital
@@ -36,11 +36,27 @@ class VerdictTold:
 
 
 @dataclass(frozen=True)
+class Elsewhere:
+    """A link into the ladder; *key* None: no server is linked yet."""
+
+    says: str
+    key: str | None
+
+
+@dataclass(frozen=True)
 class StepTold:
+    """One thing to do; where a rung does it, its button, or the way to where it can be pressed.
+
+    *taken* is the diagnostic that has it already, since the bundle that calls for it.
+    """
+
     text: str
     why: str
     risk: str
     command: str | None
+    rung: RungTold | None = None
+    elsewhere: Elsewhere | None = None
+    taken: LastRun | None = None
 
 
 @dataclass(frozen=True)

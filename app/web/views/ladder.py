@@ -51,6 +51,10 @@ class Choice:
     level: str
     says: str  # "8 ranks, heard 12 s ago", or why it cannot be reached
 
+    @property
+    def target_id(self) -> int:
+        return int(self.key.partition(".")[0])
+
 
 @dataclass(frozen=True)
 class LadderTold:

@@ -19,6 +19,7 @@ NAMES = {
     "crash dump": "Crash dump",
     "grace period": "Grace period",
     "free space": "Free space",
+    "clock": "Clock",
 }
 WORDS = {True: "ready", False: "not possible", None: "not known"}
 LEVELS = {True: "good", False: "bad", None: "unknown"}

@@ -50,13 +50,11 @@ class Column:
         return self.item is not None and self.item.state == "done"
 
     @property
-    def state(self) -> str | None:
-        """The state of the process before and after: ``S``, or ``R, then S``."""
+    def states(self) -> Sequence[str]:
+        """The letter of the process's state before and after; one where both are the same."""
         detail = self.item.detail if self.item else {}
-        before, after = detail.get("state_before"), detail.get("state_after")
-        if before and after and before != after:
-            return f"{before}, then {after}"
-        return str(before or after) if before or after else None
+        told = (detail.get("state_before"), detail.get("state_after"))
+        return list(dict.fromkeys(str(letter) for letter in told if letter))
 
 
 class Room:

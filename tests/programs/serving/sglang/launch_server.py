@@ -1,8 +1,9 @@
 """Plays a server of SGLang or vLLM: real processes with real titles, and nothing in them.
 
 Started as the real one is (``python -m sglang.launch_server --port N``), with ``PLAY`` in the
-environment: a tree in JSON of ``{"title", "listens", "maps", "children", "forks"}``. Children are
-started by multiprocessing's spawn; a title is written over the arguments and the environment.
+environment: a tree in JSON of ``{"title", "listens", "maps", "children", "forks", "cuda"}``.
+Children are started by multiprocessing's spawn; a title is written over the arguments and the
+environment. A process with "cuda" dumps its GPUs on demand, as ``tests.programs.fake_cuda`` does.
 """
 
 import ctypes
@@ -17,6 +18,8 @@ from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from tests.programs.fake_cuda import Driver
 
 PR_SET_NAME = 15
 
@@ -50,6 +53,8 @@ def play(node: dict[str, Any], ready: Connection | None = None) -> None:
             held.enter_context(socket.create_server(("127.0.0.1", node["listens"])))
         if ready:
             ready.send(True)
+        if node.get("cuda"):
+            Driver(**node["cuda"]).run()
         while True:
             signal.pause()
 
