@@ -14,7 +14,7 @@ COMMANDS = {
     "preflight": ("app.cli.preflight", "What can be captured here, and the fix for what cannot."),
     "launch-env": ("app.cli.launch_env", "Environment and flags that leave evidence next time."),
     "stacks": ("app.cli.stacks", "Take the stacks of the processes of a server on this host."),
-    "coredump": ("app.cli.coredump", "Ask the driver of one process for its CUDA coredump."),
+    "coredump": ("app.cli.coredump", "Take the CUDA coredump of one process, or read one."),
     "migrate": ("app.cli.migrate", "Bring the database to the present schema."),
     "user": ("app.cli.users", "Create, change and disable users."),
     "token": ("app.cli.tokens", "Create, list and revoke API tokens."),

@@ -13,6 +13,8 @@ from tests.integration.stuck import state, stopped
 from tests.integration.telling import agent_files, telling
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 HANGS = """
 import subprocess, sys, time
 from app.agent.touching.bounded import run_bounded

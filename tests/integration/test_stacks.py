@@ -163,4 +163,4 @@ def test_a_file_is_named_by_rank_pid_and_sample_and_by_nothing_that_leaves_the_f
     assert sample_name(process, 2, "plain") == "DP1_TP3-7-2.pyspy.json"
     assert sample_name(process, 2, "native in its namespace") == "DP1_TP3-7-2.native.pyspy.json"
     hostile = process.model_copy(update={"rank": Rank(label="../../etc/\x1bx")})
-    assert sample_name(hostile, 1, "plain") == ".._.._etc_x-7-1.pyspy.json"
+    assert sample_name(hostile, 1, "plain") == ".._.._etc_x1bx-7-1.pyspy.json"

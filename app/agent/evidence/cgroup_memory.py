@@ -68,11 +68,8 @@ def _kills(folder: Path, who: str) -> Fact:
     if kills is None:
         says, level = f"Whether memory kills hit the group of {who} is not known.", "unknown"
     elif kills:
-        says, level = (
-            f"The kernel killed {kills} {'process' if kills == 1 else 'processes'} of the group of"
-            f" {who} for memory.",
-            "bad",
-        )
+        killed = f"{kills} {'process' if kills == 1 else 'processes'}"
+        says, level = f"The kernel killed {killed} of the group of {who} for memory.", "bad"
     else:
         says, level = f"The kernel killed no process of the group of {who} for memory.", "good"
     return Fact.model_validate(

@@ -1,0 +1,1 @@
+"""Stacks of many ranks: read from files, compared, and told as one finding."""
