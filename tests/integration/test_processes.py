@@ -157,7 +157,7 @@ def test_ranks_outlive_their_server_as_what_is_left_of_it(torch: str) -> None:
             ["its server is gone, or it never had one"]
         ]
         again = next(s for s in look().processes().servers if s.id == beside.id)
-        assert [p.id for p in again.processes] == [p.id for p in beside.processes]
+        assert {p.id for p in again.processes} == {p.id for p in beside.processes}
         with pytest.raises(NotFound, match="has ended"):
             table.find(before.id)
 
