@@ -38,12 +38,12 @@ def look() -> ProcessTable:
 
 
 def server_of(root: subprocess.Popen[bytes], processes: int) -> Server:
-    """The server of *root* as soon as it is whole: titled, and so many."""
+    """The server of *root* as soon as it is whole: it listens, which is last, and is so many."""
 
     def whole() -> Server | None:
         for server in look().processes().servers:
             if server.id == proc.process_id(root.pid) and not server.starting:
-                return server if len(server.processes) >= processes else None
+                return server if server.ports and len(server.processes) >= processes else None
         return None
 
     server = until(whole)
