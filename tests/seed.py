@@ -3,17 +3,18 @@
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from app.domain.playbook import DiagnosticTaken, NoteAdded, StepRequested
+from app.domain.stacks.samples import Missing
 from app.settings import Settings
 from app.store import accounts, migrations, passwords, timeline
 from app.store.audit import CLI, CONSOLE
 from app.store.database import writing
 from app.store.incidents import Changes, change_incident, get_incident
 from app.store.stores import Stores
-from app.store.tables import Incident, Target
-from tests import hosts, make
+from app.store.tables import Diagnostic, DiagnosticItem, Host, Incident, Target
+from tests import hosts, make, stacks
+from tests.compared import BUSY, FAULT, comparison_of_bodies, inspected
 from tests.situations import gone, healthy, quiet, slow, stuck
 
 
@@ -62,22 +63,22 @@ def fill(stores: Stores, now: datetime) -> None:  # noqa: PLR0915  (a list, one 
 
 def _look_inside(stores: Stores, incident: Incident, target: Target, now: datetime) -> None:
     """A host that is linked to *target*, one that is silent, and what was taken at the first."""
-    gpu = hosts.host(stores, heard_at=now - timedelta(seconds=12))
+    gpu = hosts.host(
+        stores,
+        "gpu-14",
+        hosts.server(*map(hosts.rank, range(8))),
+        heard_at=now - timedelta(seconds=12),
+        ready=hosts.preflight(now, ranks=8),
+    )
     hosts.host(stores, "gpu-15", heard_at=None, problem="Connection refused.")
     hosts.link(stores, target, gpu)
-    at, body = now - timedelta(minutes=4), hosts.STACKS.read_bytes()
-    items = [
-        *(hosts.item(sample=n + 1, taken_at=at + timedelta(seconds=5 * n)) for n in range(3)),
-        hosts.refused(),
-    ]
-    says = "1 of 2 ranks read, 3 samples."
-    told: dict[str, Any] = {"says": says, "target_id": target.id}
-    taken = hosts.diagnostic(stores, incident, gpu, items, at=at, bodies=[body] * 3, **told)
+    at = now - timedelta(minutes=4)
+    taken = _compared_stacks(stores, incident, gpu, target, at)
     hosts.diagnostic(
         stores,
         incident,
         gpu,
-        [hosts.coredump(taken_at=now - timedelta(minutes=2))],
+        [_inspected_dump(now - timedelta(minutes=2))],
         kind="coredump",
         at=now - timedelta(minutes=3),
         says="Coredump of TP0: complete.",
@@ -85,9 +86,47 @@ def _look_inside(stores: Stores, incident: Incident, target: Target, now: dateti
     )
     assert incident.id is not None
     assert taken.id is not None
-    event = DiagnosticTaken(taken.id, "stacks", (gpu.name,), says)
+    event = DiagnosticTaken(taken.id, "stacks", (gpu.name,), taken.says)
     with writing(stores.engine) as session:
         timeline.record(session, event, incident_id=incident.id, actor=make.MIRA, at=at)
+
+
+def _compared_stacks(
+    stores: Stores, incident: Incident, host: Host, target: Target, at: datetime
+) -> Diagnostic:
+    """Eight ranks: six wait for the GPU, TP5 waits elsewhere, TP7 was not read; nothing moves."""
+    reads = [number for number in range(8) if number != 7]
+    calls = dict.fromkeys(reads, stacks.AWAITS_GPU) | {5: stacks.AWAITS_REQUESTS}
+    bodies = [stacks.dump_json(41871 + n, calls[n]) for n in reads]
+    items = [
+        hosts.item(number, sample=sample + 1, taken_at=at + timedelta(seconds=5 * sample))
+        for sample in range(3)
+        for number in reads
+    ]
+    comparison = comparison_of_bodies(
+        {f"TP{number}": body for number, body in zip(reads, bodies, strict=True)},
+        pids={f"TP{number}": 41871 + number for number in reads},
+        samples=3,
+        missing=[Missing("TP7", "busy", hosts.GONE_QUIET, "Retry in 5 s.", hosts.RETRY)],
+    )
+    return hosts.diagnostic(
+        stores,
+        incident,
+        host,
+        [*items, hosts.refused(7)],
+        at=at,
+        bodies=bodies * 3,
+        says=comparison["says"],
+        target_id=target.id,
+        answer={"comparison": comparison},
+    )
+
+
+def _inspected_dump(at: datetime) -> DiagnosticItem:
+    """A dump of TP0 with the kernel that faulted in it."""
+    dump = hosts.coredump(taken_at=at)
+    dump.detail = {**dump.detail, "inspected": inspected(FAULT, BUSY)}
+    return dump
 
 
 def _change(stores: Stores, incident: Incident, at: datetime, **changes: object) -> None:

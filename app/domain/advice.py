@@ -10,6 +10,7 @@ from typing import Any
 
 from app.domain.claims import ProblemClass
 from app.domain.figures import table
+from app.domain.findings import TELLING
 from app.domain.ladder import Kind
 
 Summary = Mapping[str, Any]
@@ -196,14 +197,28 @@ _GUESSES: Mapping[str, str] = {
     "detokenizer.",
 }
 
+# By what the hosts showed, where it is proven to be bad.
+_GUESS_BY_CLAIM: Mapping[str, str] = {
+    "gpu-exception": "A kernel faulted on the GPU, and the process with it. It used what an "
+    "earlier kernel wrote: the cause is upstream of it.",
+    "rank-stopped": "A process is held from outside (a signal, a debugger, a frozen cgroup or "
+    "the kernel), and whoever needs it waits.",
+    "rank-divergence": "One part of the ranks holds up the others, which wait for it in a "
+    "collective.",
+    "different-collectives": "The ranks took different paths: each side waits for a collective "
+    "that the other does not enter.",
+    "ranks-symmetric": "All ranks wait alike: the cause lies below Python, in the network, or "
+    "with a rank that is not among these.",
+}
+
 
 def best_guess(
     summary: Summary, found: ProblemClass | None, strongest: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
     """The likeliest story as a claim; None while the evidence decides nothing."""
     row = _row(summary, [strongest] if strongest else [])
-    says = _GUESSES.get(row)
-    if row == "went-away" and found is ProblemClass.HANG:
+    says = _by_claim(strongest) or _GUESSES.get(row)
+    if row == "went-away" and found is ProblemClass.HANG and not _by_claim(strongest):
         says = (
             "The HTTP process was alive over a scheduler that did not answer. While it was asked, "
             "the port began to refuse: the server was dying or restarting at that moment."
@@ -225,9 +240,18 @@ def best_guess(
     }
 
 
+def _by_claim(strongest: Mapping[str, Any] | None) -> str | None:
+    bad = strongest is not None and strongest.get("level") == "bad"
+    return _GUESS_BY_CLAIM.get(strongest["id"]) if strongest and bad else None
+
+
 def _row(summary: Summary, claims: Sequence[Mapping[str, Any]]) -> str:
-    """The row of the health table; two bundles together may know more than the newest alone."""
-    if any(one["id"] == "wedged-between-bundles" for one in claims):
+    """The row of the health table; two bundles, or stacks, may know more than the newest one."""
+    if any(
+        one["id"] == "wedged-between-bundles"
+        or (one["id"] in TELLING and one.get("level") == "bad")
+        for one in claims
+    ):
         return "wedged"
     return str(table(summary.get("health")).get("row"))
 

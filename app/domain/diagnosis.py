@@ -1,4 +1,4 @@
-"""From the summaries of an incident's bundles to a report: class, guess, ruled out, next steps.
+"""From bundles, stacks and coredumps to a report: class, guess, ruled out, next steps.
 
 The class stays None while the evidence does not decide. "Ruled out" comes only from rules that
 looked and stayed quiet. Two bundles of one server, a minute apart, with work inside and no
@@ -11,6 +11,9 @@ from typing import Any
 from app.domain.advice import best_guess, next_steps, production_risk
 from app.domain.claims import ProblemClass
 from app.domain.figures import table
+from app.domain.findings import TELLING, Finding, claims_of, is_failing
+from app.domain.findings import class_of as class_of_findings
+from app.domain.findings import ruled_out as ruled_out_by
 from app.domain.two_bundles import between_bundles
 
 Summary = Mapping[str, Any]
@@ -20,6 +23,7 @@ _LEVELS = ("bad", "warn", "note")
 _STATUSES = ("established", "supported", "hypothesis", "unknown")
 # What says most about an incident, first; rules not named here come after.
 _TELLING = (
+    *TELLING,
     "wedged-between-bundles",
     "counters-frozen",
     "rank-without-progress",
@@ -61,25 +65,27 @@ _OF_LOAD = frozenset(("queue-build-up", "kv-pressure", "retraction", "rank-skew"
 _STANDING_STILL = frozenset(("snapshot-stale", "counters-frozen"))
 
 
-def diagnose(summaries: Sequence[Summary]) -> Document:
+def diagnose(summaries: Sequence[Summary], findings: Sequence[Finding] = ()) -> Document:
     """The findings of one incident from its bundles' *summaries*, in any order.
 
-    The newest bundle that decides gives the class; what an older one showed stays a claim.
+    *findings* are those of looks into its hosts, newest first: what they prove gives the class.
+    Else the newest bundle that decides does; what an older one showed stays a claim.
     """
     ordered = sorted(summaries, key=lambda one: str(one.get("collected_at") or ""), reverse=True)
     across = between_bundles(ordered)
-    claims = [*across, *(claim for one in ordered for claim in one.get("signals") or ())]
+    looked = claims_of(findings)
+    claims = [*across, *(claim for one in ordered for claim in one.get("signals") or ()), *looked]
     strongest = _strongest(claims)
-    current = [*across, *(ordered[0].get("signals") or () if ordered else ())]
+    current = [*looked, *across, *(ordered[0].get("signals") or () if ordered else ())]
     newest: Summary = ordered[0] if ordered else {}
-    found = _class_of_all(ordered, across)
+    found = class_of_findings(findings) or _class_of_all(ordered, across)
     return {
         "problem_class": found.value if found else None,
         "strongest_signal": strongest,
         "best_guess": best_guess(newest, found, strongest),
-        "ruled_out": _ruled_out(newest, claims),
-        "checked": _checked(newest),
-        "next_steps": next_steps(newest, current),
+        "ruled_out": [*ruled_out_by(findings), *_ruled_out(newest, claims)],
+        "checked": [*_checked(newest), *_looked(looked)],
+        "next_steps": _steps(findings, next_steps(newest, current)),
         "production_risk": production_risk(newest, current),
         "claims": claims,
     }
@@ -209,6 +215,23 @@ def _checked(summary: Summary) -> list[Document]:
     ]
     unseen = summary.get("not_checked") or ()
     return rows + [_row(one["id"], f"not checked. {one['why']}", summary, ()) for one in unseen]
+
+
+def _looked(claims: Sequence[Mapping[str, Any]]) -> list[Document]:
+    """What was looked at on the hosts."""
+    return [_row(one["id"], one["says"], {}, one["evidence"]) for one in claims]
+
+
+def _steps(findings: Sequence[Finding], steps: Sequence[Document]) -> list[Document]:
+    """*steps*, with what would settle what the hosts left open: first where that is bad."""
+    bad = [one for one in findings if is_failing([one])]
+    rest = [one for one in findings if not is_failing([one])]
+    found = [*_open(bad), *steps, *_open(rest)]
+    return list({step["text"]: step for step in reversed(found)}.values())[::-1]
+
+
+def _open(findings: Sequence[Finding]) -> list[Document]:
+    return [dict(step) for one in findings for step in one["settles"]]
 
 
 def _row(

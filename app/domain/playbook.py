@@ -88,6 +88,15 @@ class DiagnosticRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class FindingMade:
+    """What the stacks or coredumps of a diagnostic say together."""
+
+    diagnostic_id: int
+    rule: str  # of docs/signals.md
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepFailed:
     step: str
     job_id: int
@@ -145,6 +154,7 @@ Event = (
     | CoredumpTriggered
     | DiagnosticTaken
     | DiagnosticRefused
+    | FindingMade
     | StepFailed
     | StepCancelled
     | ArtifactAttached

@@ -143,6 +143,7 @@ _OUTSIDE = {
     "CoredumpTriggered": "A coredump was triggered.",
     "DiagnosticTaken": "Evidence was taken on a host.",
     "DiagnosticRefused": "Evidence was asked for on a host and not given.",
+    "FindingMade": "Stacks or coredumps showed something.",
 }
 
 

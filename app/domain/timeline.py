@@ -53,6 +53,8 @@ def told(event: story.Event) -> str:
             return _collected(event)
         case story.CoredumpTriggered() | story.DiagnosticTaken() | story.DiagnosticRefused():
             return _told_diagnostic(event)
+        case story.FindingMade(says=says):
+            return says
         case _:
             return _told_work(event)
 
@@ -116,6 +118,7 @@ def link(event: story.Event) -> Link | None:
             story.CoredumpTriggered(diagnostic_id=diagnostic_id)
             | story.DiagnosticTaken(diagnostic_id=diagnostic_id)
             | story.DiagnosticRefused(diagnostic_id=diagnostic_id)
+            | story.FindingMade(diagnostic_id=diagnostic_id)
         ):
             return Link("diagnostic", diagnostic_id)
         case story.StepRequested(job_id=job_id):

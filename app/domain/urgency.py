@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Any
 
 from app.domain.diagnosis import diagnose
+from app.domain.findings import Finding, claims_of, is_failing
 from app.domain.two_bundles import between_bundles
 
 Summary = Mapping[str, Any]  # interface §2, ``bundle summarize --json``
@@ -43,7 +44,10 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What an incident's bundles say of it now. ``about`` is the bundle that speaks for it."""
+    """What an incident's evidence says of it now. ``about`` is the bundle that speaks for it.
+
+    *looked*: stacks or coredumps say more than that bundle, and what they say is the strongest.
+    """
 
     about: Summary | None
     verdict: str
@@ -51,26 +55,39 @@ class Judgement:
     strongest: dict[str, Any] | None
     problem_class: str | None
     next_steps: list[dict[str, Any]]
+    looked: bool = False
 
 
-def judge(newest: Sequence[Summary], before: Sequence[Summary] = ()) -> Judgement:
+def judge(
+    newest: Sequence[Summary], before: Sequence[Summary] = (), findings: Sequence[Finding] = ()
+) -> Judgement:
     """The judgement over the *newest* summary of each address; *before* are those before them.
 
-    The address that is worst off speaks for the incident: a healthy one hides nothing. Two
-    bundles between which work stood still are a wedge, whatever the newer one says alone.
+    *findings* are what looks into the hosts show that still hold. The address that is worst off
+    speaks for the incident: a healthy one hides nothing. Two bundles between which work stood
+    still are a wedge, whatever the newer one says alone; so are stacks that stand still.
     """
     about = min(newest, key=rank_of, default=None)
     recent = sorted([*newest, *before], key=lambda one: str(one.get("collected_at")), reverse=True)
     still = next((one for one in between_bundles(recent) if one["id"] == STOOD_STILL), None)
-    found = diagnose(recent if still else newest)
+    found = diagnose(recent if still else newest, findings)
+    looked = is_failing(findings)
+    wedged = still is not None or any(one["wedged"] for one in findings)
     return Judgement(
         about=about,
-        verdict="wedged" if still else verdict_of(about),
-        rank=Rank.FAILING if still else rank_of(about),
-        strongest=still or found["strongest_signal"] or strongest(about) or _verdict_claim(about),
+        verdict="wedged" if wedged else verdict_of(about),
+        rank=Rank.FAILING if wedged or looked else rank_of(about),
+        strongest=found["strongest_signal"] or _to_show(about, findings),
         problem_class=found["problem_class"],
-        next_steps=list(found["next_steps"]) if newest else [],
+        next_steps=list(found["next_steps"]) if newest or findings else [],
+        looked=looked,
     )
+
+
+def _to_show(about: Summary | None, findings: Sequence[Finding]) -> dict[str, Any] | None:
+    """The claim to show where none tells much."""
+    seen = {"signals": claims_of(findings)}
+    return strongest(about) or _verdict_claim(about) or strongest(seen)
 
 
 def verdict_of(summary: Summary | None) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from app.domain.playbook import CoredumpTriggered
 from app.errors import Conflict, ConsoleError, Unreachable
 from app.jobs.begun import WAYS, WITH_FILE, Begun, Progress
+from app.jobs.coredump_reading import conclude, read_next_dump
 from app.jobs.looking import Look, pause
 from app.store import findings, timeline
 from app.store.database import writing
@@ -27,6 +28,7 @@ def follow(look: Look) -> bool:
     """Begin what is due, then look how far it is; whether there is more to do.
 
     An agent does one at a time: the next process of a host is begun when the last one is over.
+    A coredump that came is read in between.
     """
     way = WAYS[look.diagnostic.kind]
     open_items = [one for one in look.items if not one.detail.get("over")]
@@ -41,9 +43,12 @@ def follow(look: Look) -> bool:
         if all(host in due and len(host["process_ids"]) == 1 for host in waiting):
             look.work.done_acting()  # what is begun goes on; what is not would need consent anew
         return True
+    if read_next_dump(look):
+        return True
     if open_items:
         _look_on(look, way, open_items)
         return pause(POLL_SECONDS)
+    conclude(look)
     return False
 
 

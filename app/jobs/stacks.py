@@ -1,10 +1,14 @@
-"""Stacks: one sample of every process on every host is one slice, all in the same second."""
+"""Stacks: one sample of every process on every host is one slice, all in the same second.
+
+What the samples say together is told after each of them.
+"""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from app.clients.agent import AgentClient
 from app.errors import ConsoleError
+from app.jobs.comparing import compare_so_far
 from app.jobs.looking import Look, pause
 from app.protocol.messages import StackSample, StacksAnswer, StacksRequest
 from app.protocol.signing import SKEW_SECONDS
@@ -23,6 +27,7 @@ def take_stacks(look: Look) -> bool:
         missing = [host for host in look.hosts if not _has(look, host, sample)]
         if missing:
             return _take(look, missing, sample)
+    compare_so_far(look)
     return False
 
 
@@ -45,6 +50,7 @@ def _take(look: Look, hosts: list[dict[str, Any]], sample: int) -> bool:
         look.keep(result)
 
     look.ask_each(hosts, ask, came)
+    compare_so_far(look)
     return True
 
 

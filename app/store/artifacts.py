@@ -179,6 +179,22 @@ class ArtifactStore:
         path = self.root / _name(sha256) if self.root else None
         return path if path and path.is_file() else None
 
+    @contextmanager
+    def as_file(self, sha256: str) -> Generator[Path]:
+        """A file with these bytes, for reading only; a copy that goes afterwards if there is none.
+
+        Raises NotFound, and Damaged or NoSpace for a copy.
+        """
+        path = self.local_path(sha256)
+        if path is not None:
+            yield path
+            return
+        with self.spool() as copy:
+            for piece in self.stream(sha256):
+                copy.write(piece)
+            copy.settle()
+            yield copy.path
+
     def delete(self, sha256: str) -> None:
         """Remove the bytes; nothing happens where there are none."""
         try:

@@ -11,10 +11,11 @@ from typing import Any
 
 from sqlmodel import Session, func, select
 
-from app.domain.playbook import DiagnosticRefused, DiagnosticTaken
+from app.domain.findings import Conclusion, claims_of
+from app.domain.playbook import DiagnosticRefused, DiagnosticTaken, FindingMade
 from app.errors import ConsoleError
 from app.protocol.messages import FileTaken, Refusal
-from app.store import attempts, audit, evidence, jobs, timeline
+from app.store import attempts, audit, evidence, incidents, jobs, timeline
 from app.store.artifacts import StoredFile
 from app.store.attempts import Attempt
 from app.store.audit import CONSOLE, Actor
@@ -56,8 +57,20 @@ def answer(session: Session, attempt: Attempt, part: dict[str, Any]) -> None:
     """Add what one host answered as a whole."""
     attempts.held(session, attempt)
     diagnostic = of_job(session, attempt.job_id)
-    before = (diagnostic.answer or {}).get("hosts", [])
-    diagnostic.answer = {"hosts": [*before, part]}
+    before = diagnostic.answer or {}
+    diagnostic.answer = {**before, "hosts": [*before.get("hosts", []), part]}
+
+
+def make_of_it(
+    session: Session, attempt: Attempt, conclusion: Conclusion, *, at: datetime, **parts: object
+) -> None:
+    """Write what the items say together, as *parts* of the answer, and tell the incident of it."""
+    job = attempts.held(session, attempt)
+    diagnostic = of_job(session, attempt.job_id)
+    told = conclusion.as_json() | {"at": at.isoformat()}
+    diagnostic.answer = {**(diagnostic.answer or {}), **parts, "found": told}
+    job.version += 1
+    incidents.take_in(session, diagnostic.incident_id, at=at)
 
 
 def running(session: Session, attempt: Attempt, says: str) -> None:
@@ -77,7 +90,7 @@ def finish(session: Session, attempt: Attempt, says: str, *, at: datetime) -> No
     items = items_of(session, _id(diagnostic))
     taken = [one for one in items if one.state != "refused"]
     jobs.succeeded(session, job, says, at=at)
-    if not taken and not diagnostic.answer:
+    if not taken and not (diagnostic.answer or {}).get("hosts"):
         diagnostic.state = "refused"
     _tell(session, job, diagnostic, items, at=at)
     artifact_ids = [one.artifact_id for one in items if one.artifact_id is not None]
@@ -205,7 +218,20 @@ def _tell(
         event = DiagnosticRefused(_id(diagnostic), diagnostic.kind, names, reason)
     else:
         event = DiagnosticTaken(_id(diagnostic), diagnostic.kind, names, diagnostic.says)
-    timeline.record(session, event, incident_id=diagnostic.incident_id, actor=actor_of(job), at=at)
+    incident_id, actor = diagnostic.incident_id, actor_of(job)
+    timeline.record(session, event, incident_id=incident_id, actor=actor, at=at)
+    for finding in _found(diagnostic):
+        timeline.record(session, finding, incident_id=incident_id, actor=CONSOLE, at=at)
+
+
+def _found(diagnostic: Diagnostic) -> list[FindingMade]:
+    """What is abnormal, as events; what is only noted stays on the page of the diagnostic."""
+    found = (diagnostic.answer or {}).get("found")
+    return [
+        FindingMade(_id(diagnostic), claim["id"], claim["says"])
+        for claim in (claims_of([found]) if found else ())
+        if claim["level"] != "note"
+    ]
 
 
 def _id(diagnostic: Diagnostic) -> int:

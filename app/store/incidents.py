@@ -8,10 +8,11 @@ from typing import TypedDict
 from sqlmodel import Session, col, func, select
 
 from app.domain.claims import ProblemClass
+from app.domain.findings import Finding
 from app.domain.playbook import Event, FactsChanged, IncidentOpened, StateChanged
 from app.domain.urgency import Judgement, Rank, Summary, judge
 from app.errors import Conflict, NotFound, Rejected
-from app.store import audit, timeline
+from app.store import audit, looked, timeline
 from app.store.audit import Actor
 from app.store.tables import BundleRow, Incident, IncidentTarget, Job, Target
 
@@ -164,12 +165,17 @@ def change_incident(
 
 
 def take_in_bundle(session: Session, incident_id: int, bundle: BundleRow) -> None:
-    """Copy what the list shows from the newest bundles of the incident."""
-    session.flush()  # the bundle counts as soon as its row is complete
+    """Copy what the list shows from the newest evidence of the incident."""
+    take_in(session, incident_id, at=bundle.finished_at or bundle.collected_at)
+
+
+def take_in(session: Session, incident_id: int, *, at: datetime) -> None:
+    """Judge the incident anew by its bundles and by what was found on its hosts."""
+    session.flush()  # a bundle counts as soon as its row is complete
     incident = get_incident(session, incident_id)
-    judged = judgement(recent_bundles(session, incident_id))
+    judged = judged_now(session, incident_id, recent_bundles(session, incident_id))
     incident.verdict, incident.headline = judged.verdict, judged.strongest
-    incident.changed_at = max(incident.changed_at, bundle.finished_at or bundle.collected_at)
+    incident.changed_at = max(incident.changed_at, at)
     if incident.state != "resolved":
         incident.rank = judged.rank
     if incident.problem_class_by in (None, RULES):
@@ -177,15 +183,20 @@ def take_in_bundle(session: Session, incident_id: int, bundle: BundleRow) -> Non
         incident.problem_class_by = RULES if judged.problem_class else None
 
 
-def judgement(bundles: Sequence[BundleRow]) -> Judgement:
-    """What the *bundles* of ``recent_bundles`` say of the incident now."""
+def judged_now(session: Session, incident_id: int, bundles: Sequence[BundleRow]) -> Judgement:
+    """What *bundles* of ``recent_bundles`` and the hosts say of the incident now."""
+    return judgement(bundles, looked.findings_now(session, incident_id, bundles))
+
+
+def judgement(bundles: Sequence[BundleRow], findings: Sequence[Finding] = ()) -> Judgement:
+    """What the *bundles* of ``recent_bundles`` and *findings* say of the incident."""
     newest: dict[str, Summary] = {}
     before: list[Summary] = []
     for bundle in bundles:
         if bundle.summary is not None:
             first = newest.setdefault(bundle.base_url, bundle.summary)
             before += [bundle.summary] if first is not bundle.summary else []
-    return judge(list(newest.values()), before)
+    return judge(list(newest.values()), before, findings)
 
 
 def _known_targets(session: Session, target_ids: Sequence[int]) -> Sequence[Target]:

@@ -16,6 +16,7 @@ from app.errors import Conflict, Rejected
 from app.store import audit, evidence, timeline
 from app.store.audit import Actor
 from app.store.incidents import RULES, change_incident, targets_of
+from app.store.looked import findings_of
 from app.store.tables import BundleRow, Incident, Job, Report
 
 BUNDLE = "bundle"
@@ -30,7 +31,7 @@ def report_of(session: Session, incident: Incident, *, at: datetime) -> Document
     return draft(
         _subject(session, incident, edits),
         bundles,
-        diagnose([one.placed for one in bundles]),
+        diagnose([one.placed for one in bundles], findings_of(session, _number(incident))),
         edits,
         inputs=_inputs(session, incident),
         revision=row.revision if row else 0,

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from markupsafe import escape
+
 from app.domain.report_parts import rfc3339
 
 THIN = "\u2009"
@@ -76,6 +78,20 @@ def visible(text: str) -> str:
     )
 
 
+def cut(text: str, most: int) -> str:
+    """*text*, or as much of it as takes *most* bytes of HTML, with an ellipsis."""
+    if _html_bytes(text) <= most:
+        return text
+    kept = text[:most]
+    while _html_bytes(kept) > most:
+        kept = kept[: len(kept) * 4 // 5]
+    return f"{kept}…"
+
+
+def _html_bytes(text: str) -> int:
+    return len(str(escape(visible(text))).encode(errors="replace"))
+
+
 def harmless(value: object) -> object:
     """*value* as a page may hold it: like ``visible``, but writing of every language stays."""
     if not isinstance(value, str) or not _HARMFUL.search(value):
@@ -92,4 +108,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "size": size,
     "number": number,
     "visible": visible,
+    "cut": cut,
 }

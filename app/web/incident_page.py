@@ -8,7 +8,7 @@ from sqlmodel import Session, col, select
 
 from app.domain.urgency import VERDICT, Judgement, Summary, finding, verdict_of
 from app.store.evidence import artifacts_of
-from app.store.incidents import jobs_at_work, judgement, recent_bundles, targets_of
+from app.store.incidents import jobs_at_work, judged_now, recent_bundles, targets_of
 from app.store.tables import BundleRow, Diagnostic, DiagnosticItem, Incident, Job, Target
 from app.store.targets import topology_told
 from app.web.ladder import ladder
@@ -33,6 +33,8 @@ from app.web.vitals import vitals
 
 MOST_CHANGES = 4
 NOTHING_ASKED = "Nothing was asked of a target yet: its health is not known."
+LOOKED_WEDGED = "Nothing moves: that is what was found on its hosts."
+LOOKED_BAD = "What was found on its hosts weighs more than what the server answers."
 STOOD_STILL = "Requests are in the server, and nothing moved between the last two bundles."
 _PANELS = {"bad": "bad", "unknown": "unknown"}
 
@@ -48,7 +50,7 @@ def incident_page(
     assert incident.id is not None
     targets = targets_of(session, incident.id)
     bundles = recent_bundles(session, incident.id)
-    judged = judgement(bundles)
+    judged = judged_now(session, incident.id, bundles)
     bundle = next((one for one in bundles if one.summary is judged.about), None)
     jobs = [_told(job, targets, shell.now) for job in jobs_at_work(session, incident.id)]
     told = ladder(session, incident.id, chosen=server, now=shell.now)
@@ -89,6 +91,9 @@ def _evidence(session: Session, incident_id: int) -> list[EvidenceRow]:
 def _finding(
     incident: Incident, judged: Judgement, bundle: BundleRow | None, targets: Sequence[Target]
 ) -> str:
+    claim = judged.strongest
+    if judged.looked and claim:
+        return str(claim["says"]).partition(". ")[0].rstrip(".")
     if bundle is None or judged.about is None:
         return incident.title
     return finding(judged.about, _name(bundle, targets), judged.verdict)
@@ -126,20 +131,24 @@ def _steps(
 
 
 def _verdict(incident: Incident, judged: Judgement, bundle: BundleRow | None) -> VerdictTold:
-    if bundle is None or judged.about is None:
-        return VerdictTold(level="unknown", mark="unknown", line=NOTHING_ASKED, strongest=None)
-    mark, claim = level_of(incident), judged.strongest
+    claim = judged.strongest
     if claim and claim["id"] == VERDICT:  # the line says it already
         claim = None
-    says = (judged.about.get("health") or {}).get("says")
+    said = Said(claim["says"], claim["status"], chips(claim)) if claim else None
+    if not judged.looked and (bundle is None or judged.about is None):
+        return VerdictTold(level="unknown", mark="unknown", line=NOTHING_ASKED, strongest=said)
+    mark = level_of(incident)
+    return VerdictTold(level=_PANELS.get(mark, ""), mark=mark, line=_line(judged), strongest=said)
+
+
+def _line(judged: Judgement) -> str:
+    """What the bundle says, or what knows more than it does."""
+    if judged.looked:
+        return LOOKED_WEDGED if judged.verdict == "wedged" else LOOKED_BAD
     if judged.verdict != verdict_of(judged.about):
-        says = STOOD_STILL
-    return VerdictTold(
-        level=_PANELS.get(mark, ""),
-        mark=mark,
-        line=str(says or f"The verdict is {judged.verdict}."),
-        strongest=Said(claim["says"], claim["status"], chips(claim)) if claim else None,
-    )
+        return STOOD_STILL
+    says = ((judged.about or {}).get("health") or {}).get("says")
+    return str(says or f"The verdict is {judged.verdict}.")
 
 
 def _last(session: Session, bundle: BundleRow) -> LastBundle:

@@ -356,3 +356,16 @@ def test_an_artifact_row_is_never_deleted(any_stores: Stores) -> None:
     _purge(any_stores, _attach(any_stores, make.incident(any_stores)))
     with reading(any_stores.engine) as session:
         assert len(session.exec(select(Artifact)).all()) == 1
+
+
+def test_any_stored_file_can_be_had_as_a_file(store: ArtifactStore) -> None:
+    kept = store.put(b"a coredump")
+    with store.as_file(kept.sha256) as path:
+        assert path.read_bytes() == b"a coredump"
+    assert list(store.spool_folder.iterdir()) == []
+    assert store.read(kept.sha256, 100) == b"a coredump"
+
+
+def test_bytes_that_are_gone_are_no_file(store: ArtifactStore) -> None:
+    with pytest.raises(NotFound), store.as_file("0" * 64):
+        pass

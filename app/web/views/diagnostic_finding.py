@@ -7,10 +7,13 @@ from app.domain.timeline import STEP_NAMES
 from app.protocol.messages import Fact
 from app.store.tables import Diagnostic, DiagnosticItem
 from app.web.formats import size, visible
+from app.web.views.comparison import ComparisonKept, comparison_in, headline
+from app.web.views.coredump_card import dumps_in, inspected_in
 from app.web.views.found import GROWING, STACKS, Dump, process_of, told_by_hosts, who
 
 UNFINISHED = ("queued", "running")
 LONGEST_REASON = 90  # characters of a refusal
+LONGEST_COMPARED = 240
 _BEGIN = frozenset(("A", "An", "Another", "It", "Its", "No", "Not", "Nothing", "The", "This"))
 
 
@@ -26,7 +29,9 @@ def finding(row: Diagnostic, items: Sequence[DiagnosticItem]) -> str:
 
 def so_far(row: Diagnostic, items: Sequence[DiagnosticItem]) -> str:
     """What has come until now."""
-    if row.kind in STACKS:
+    if comparison := _compared(row):
+        told = headline(comparison)
+    elif row.kind in STACKS:
         told = _stacks_found(row, items)
     elif row.kind == "coredump":
         told = _coredumps_found(row, items)
@@ -35,6 +40,12 @@ def so_far(row: Diagnostic, items: Sequence[DiagnosticItem]) -> str:
     else:
         told = _files_found(row, items)
     return visible(told)
+
+
+def _compared(row: Diagnostic) -> ComparisonKept | None:
+    """What the stacks say together; None where there is nothing to be said of any rank."""
+    comparison = comparison_in(row.answer) if row.kind in STACKS else None
+    return comparison if comparison and comparison.ranks else None
 
 
 def asked_of(row: Diagnostic, items: Sequence[DiagnosticItem]) -> int:
@@ -63,10 +74,14 @@ def _coredumps_found(row: Diagnostic, items: Sequence[DiagnosticItem]) -> str:
         return f"Coredump: {_nothing(row)}"
     if len(items) == 1:
         dump = Dump(who(items[0]), items[0])
+        if (read := inspected_in(dump.item)) and read.complete and read.note:
+            return f"Coredump of {dump.who}: {_short(_first(read.note), LONGEST_COMPARED)}"
         told = f"Coredump of {dump.who}: {items[0].state}"
         if items[0].state == "refused":
             return f"{told}, {_short(items[0].says)}"
         return f"{told}, {size(dump.size_bytes)}" if dump.size_bytes else told
+    if (compared := dumps_in(row.answer)) and row.state not in UNFINISHED:
+        return _short(_first(compared.says), LONGEST_COMPARED)
     whole = sum(item.state == "complete" for item in items)
     lost = [item for item in items if item.state not in ("complete", *GROWING)]
     return f"{whole} of {asked_of(row, items)} coredumps complete{_why(lost)}"
@@ -122,8 +137,13 @@ def _why(lost: Sequence[DiagnosticItem]) -> str:
     return f"; {who(first)}: {_short(first.says)}{tail}"
 
 
-def _short(says: str) -> str:
+def _first(says: str) -> str:
+    """Its first sentence; of a dump without an exception the one that says where it stands."""
+    return says.removeprefix("No exception. ").partition(". ")[0]
+
+
+def _short(says: str, longest: int = LONGEST_REASON) -> str:
     """*says* cut, and going on within a sentence; names keep their capitals."""
     text = " ".join(says.split()).rstrip(".")
-    text = text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1]}…"
+    text = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return f"{text[0].lower()}{text[1:]}" if text.partition(" ")[0] in _BEGIN else text

@@ -9,6 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.protocol.messages import Fact, Message
 from app.store.tables import Artifact, Diagnostic, DiagnosticItem
+from app.web.views.coredump_card import Cards, DumpsKept
+from app.web.views.ranks import RanksTold
 from app.web.views.stacks import Column
 
 STACKS = ("stacks", "native stacks")
@@ -142,6 +144,7 @@ class Found:
     """What a diagnostic brought, as far as it has come."""
 
     columns: Sequence[Column]
+    first_column: int  # its number among all ranks, from 1
     samples: Sequence[int]
     sample: int | None  # the one that is shown
     rank_pages: Sequence[RankPage]
@@ -152,3 +155,6 @@ class Found:
     told: Sequence[ToldByHost]
     refused: Sequence[Refused]
     asked: int  # processes or hosts that were asked
+    compared: RanksTold | None  # what the stacks of all ranks say together
+    cards: Cards  # what was read of coredumps
+    dumps_compared: DumpsKept | None

@@ -27,7 +27,7 @@ def level_of(incident: Incident) -> str:
 
 def health_told(incident: Incident) -> str:
     """The verdict in one word; a server that serves with something wrong is not just healthy."""
-    if incident.verdict in SERVING and incident.rank == Rank.SLOW:
+    if incident.verdict in SERVING and incident.rank <= Rank.SLOW:
         return "slow" if incident.problem_class == ProblemClass.LATENCY else "serves, with trouble"
     return incident.verdict or "no bundle yet"
 

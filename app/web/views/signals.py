@@ -1,5 +1,6 @@
 """What the rules say of a bundle, as rows with chips that lead to the place they rest on."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,16 +10,18 @@ from app.web.formats import visible
 MOST_CHIPS = 6
 LONGEST_TOLD = 600
 LONGEST_PLACE = 60
+_FILE = re.compile(r"artifact (\d{1,12})")
 _MARKS = {"bad": "bad", "warn": "warn", "note": "quiet"}
 
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A place in a capture: ``loads_all_1 /loads/5``."""
+    """A place in a capture: ``loads_all_1 /loads/5``. With *artifact_id*, in a file of a host."""
 
     capture: str
     at: str
     text: str
+    artifact_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ def chips(claim: Mapping[str, Any]) -> tuple[Chip, ...]:
 
 
 def _chip(artifact: str, at: str) -> Chip:
+    if file := _FILE.fullmatch(artifact):
+        return Chip(artifact, at, visible(at)[:LONGEST_PLACE], int(file[1]))
     capture = artifact.rsplit("/", 1)[-1].partition(".")[0]
     short = at if len(at) <= LONGEST_PLACE else f"{at[: LONGEST_PLACE - 1]}…"
     return Chip(capture, at, visible(f"{capture} {short.removeprefix('sglang:')}".strip()))

@@ -9,6 +9,7 @@ from app.domain.stack_text import Frame, ProcessStacks, Thread
 from app.store.tables import DiagnosticItem
 
 PAGE_BYTES = 130_000  # of HTML for all frames of a page; what surrounds them comes on top
+COMPARED_PAGE_BYTES = 80_000  # where the comparison of ranks stands above them
 FRAME_BYTES = 110  # of the markup around one frame
 THREAD_BYTES = 240  # of the markup around one thread
 OPEN_FRAMES = 30  # of a main thread; what is deeper is folded

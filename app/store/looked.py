@@ -1,0 +1,79 @@
+"""What looks into the hosts of an incident found, read back from its diagnostics."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Session, col, select
+
+from app.domain.findings import Finding
+from app.domain.urgency import SERVING
+from app.store.tables import BundleRow, Diagnostic
+
+KINDS = ("stacks", "native stacks", "coredump")
+MOST_LOOKS = 50  # of an incident, the newest
+
+
+def findings_of(session: Session, incident_id: int) -> list[Finding]:
+    """Everything that was found, newest first, however old: for the report."""
+    return [_finding(row) for row in _rows(session, incident_id)]
+
+
+def findings_now(session: Session, incident_id: int, bundles: Sequence[BundleRow]) -> list[Finding]:
+    """What still holds beside *bundles*, newest first: for the list and the incident's page.
+
+    A later look at as many ranks replaces an earlier one, and a server that serves in a later
+    bundle has left behind what was found before.
+    """
+    seen: dict[tuple[Any, ...], int] = {}
+    found = []
+    for row in _rows(session, incident_id):
+        finding, subject = _finding(row), _subject(row)
+        replaced = subject in seen and seen[subject] >= finding["ranks"]
+        if not replaced and not _over(row, bundles):
+            found.append(finding)
+        seen[subject] = max(seen.get(subject, 0), finding["ranks"])
+    return found
+
+
+def _rows(session: Session, incident_id: int) -> list[Diagnostic]:
+    query = (
+        select(Diagnostic)
+        .where(Diagnostic.incident_id == incident_id, col(Diagnostic.kind).in_(KINDS))
+        .order_by(col(Diagnostic.id).desc())
+        .limit(MOST_LOOKS)
+    )
+    return [row for row in session.exec(query) if _found(row)]
+
+
+def _found(row: Diagnostic) -> Mapping[str, Any] | None:
+    return (row.answer or {}).get("found")
+
+
+def _finding(row: Diagnostic) -> Finding:
+    found = _found(row)
+    assert found is not None
+    return found
+
+
+def _subject(row: Diagnostic) -> tuple[Any, ...]:
+    """Looks at the same subject replace each other; each coredump stands for itself."""
+    if row.kind == "coredump":
+        return ("coredump", row.id)
+    hosts = tuple(sorted(one["host_id"] for one in row.hosts))
+    return ("stacks", row.target_id, None if row.target_id else hosts)
+
+
+def _over(row: Diagnostic, bundles: Sequence[BundleRow]) -> bool:
+    """Whether what was looked at serves since; without a target all that were asked must."""
+    newest: dict[str, BundleRow] = {}
+    for bundle in bundles:
+        newest.setdefault(bundle.base_url, bundle)
+    about = [one for one in newest.values() if row.target_id in (None, one.target_id)]
+    at = _looked_at(row)
+    return bool(about) and all(one.collected_at > at and one.verdict in SERVING for one in about)
+
+
+def _looked_at(row: Diagnostic) -> datetime:
+    found = _found(row)
+    return datetime.fromisoformat(found["at"]) if found else row.asked_at
