@@ -19,6 +19,8 @@ from app.web.bodies import MAX_BYTES
 from tests.conftest import BASE_URL
 from tests.integration import make
 
+pytestmark = pytest.mark.slow
+
 JSON = {"Content-Type": "application/json"}
 BEYOND = 10**30  # more than 64 bits
 PATHS = (

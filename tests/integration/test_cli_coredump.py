@@ -14,6 +14,8 @@ from app.agent.coredump.endings import Limits
 from tests.integration.coredump_target import ROOT, Target, target
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 def call(fake: Target, state: Path, *arguments: str, typed: str = "") -> tuple[int, str, str]:
     done = subprocess.run(

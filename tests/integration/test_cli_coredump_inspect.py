@@ -15,6 +15,8 @@ from tests.integration.shared_tools import needs
 from tests.integration.test_coredump_simulator import PATIENT, simulator
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 NAME = "_Z31ncclDevKernel_AllGather_RING_LL24ncclDevKernelArgsStorageILm4096EE"
 TEXT = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"

@@ -24,6 +24,8 @@ from tests.integration.diagnosing import ROOT, TP0, TP1, Dumping
 from tests.ports import free_port
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 RANKS = {TP0: "TP0", TP1: "TP1"}
 APART = {TP0: stacks.CHECKS_CACHE, TP1: stacks.EVICTS}
 IDLE = {TP0: stacks.POLLS, TP1: stacks.AWAITS_REQUESTS}

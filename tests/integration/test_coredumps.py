@@ -17,6 +17,8 @@ from tests.integration.coredump_target import (
 )
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("variant", ["ok", "gzip", "sparse_first", "renamed"])
 def test_a_dump_that_the_driver_finishes_is_complete_and_served_as_it_is(

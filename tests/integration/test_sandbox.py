@@ -10,6 +10,8 @@ import pytest
 from app.clients.sandbox import Answered, Limits, Refused, run_apart
 from tests.programs.hostile_reader import MANY_BYTES
 
+pytestmark = pytest.mark.slow
+
 READER = "tests.programs.hostile_reader"
 TIGHT = Limits(
     memory_bytes=256 * 1024**2, cpu_seconds=1, deadline_seconds=8.0, output_bytes=1_000_000
