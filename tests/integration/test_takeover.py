@@ -120,7 +120,7 @@ def test_an_intrusive_job_of_a_silent_worker_asks_again(
         until(lambda: _trace(tmp_path / "first"))
         processes.kill(worker)
     _take_over(stores, job_id)
-    make.until(stores, job_id, "interrupted")
+    assert make.until(stores, job_id, "interrupted").acted_at is not None
 
 
 def test_a_worker_that_is_heard_keeps_its_jobs(
