@@ -29,6 +29,7 @@ from tests.make import MIRA, NOON
 PORT = 30000
 ROOT = "41870.9000"
 STACKS = Path(__file__).parent / "data" / "pyspy" / "scheduler-tp0.json"
+PROFILE = STACKS.with_name("lock-wait.speedscope.json")  # py-spy record --idle, 0.4.3
 GONE_QUIET = "another tracer holds it: py-spy, pid 43010"
 RETRY = "py-spy dump --nonblocking --pid 41872"
 

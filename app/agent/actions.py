@@ -10,7 +10,7 @@ from app.agent.evidence.facts import host_facts
 from app.agent.evidence.flight_recorder import read_flight_recorder
 from app.agent.evidence.ras import read_ras
 from app.agent.parts import ThisAgent, WhoAsked
-from app.agent.routes import PREFIX, ProcessIds
+from app.agent.routes import PREFIX, DumpFolders, ProcessIds
 from app.agent.stacks.take import take_stacks
 from app.protocol.messages import (
     ArtifactId,
@@ -78,9 +78,11 @@ def flight_recorder(agent: ThisAgent, asked: WhoAsked, request: FlightRecorderRe
 
 
 @router.post("/dumps/{dump_id}")
-def take_dump(agent: ThisAgent, asked: WhoAsked, dump_id: ArtifactId) -> DumpFound:
+def take_dump(
+    agent: ThisAgent, asked: WhoAsked, dump_id: ArtifactId, folder: DumpFolders = ()
+) -> DumpFound:
     with agent.acting(asked, "dump") as act:
-        found = fetch_dump(dump_id, table=agent.table, files=agent.files)
+        found = fetch_dump(dump_id, table=agent.table, files=agent.files, folders=folder)
         act.files.extend([found.file] if found.file else [])
     return found
 

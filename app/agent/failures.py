@@ -6,6 +6,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.responses import JSONResponse, Response
 
 from app import errors
@@ -61,9 +62,9 @@ def _of_framework(_request: Request, error: Exception) -> Response:
     return said(error.status_code, code, ConsoleError(f"The agent does not take that: {code}."))
 
 
-def our_mistake() -> Response:
+async def _our_mistake(_request: Request, error: Exception) -> Response:
     """What is told of an error that nobody foresaw; the log has the rest."""
-    _log.exception("request failed")
+    _log.error("request failed", exc_info=error)
     return answer_to(
         ConsoleError(
             "The agent made a mistake and could not finish this.",
@@ -73,7 +74,13 @@ def our_mistake() -> Response:
 
 
 def register(app: FastAPI) -> None:
-    """Let *app* answer errors our way."""
+    """Let *app* answer errors our way.
+
+    Whatever wraps the answers of *app* is to be added after this. An error that nobody foresaw
+    gets its handler in a middleware of its own: Starlette would answer it outside of all others,
+    where no answer is signed any more, and raise it once more.
+    """
     app.add_exception_handler(ConsoleError, _on_purpose)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _of_framework)
+    app.add_middleware(ExceptionMiddleware, handlers={Exception: _our_mistake})

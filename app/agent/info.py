@@ -9,6 +9,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import psutil
+
 from app.agent.kept.state import AgentState
 from app.agent.touching.tools import find_tool, run_tool
 from app.protocol.messages import Info
@@ -29,6 +31,8 @@ def own_version() -> str:
 
 def info(state: AgentState, *, embedded: bool) -> Info:
     """The agent at this moment, by the clock of its host."""
+    own = psutil.Process()
+    spent = own.cpu_times()
     return Info(
         agent_id=state.agent_id,
         version=own_version(),
@@ -38,6 +42,8 @@ def info(state: AgentState, *, embedded: bool) -> Info:
         boot_id=_boot_id(),
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         embedded=embedded,
+        rss_bytes=own.memory_info().rss,
+        cpu_seconds=spent.user + spent.system,
         free_bytes=shutil.disk_usage(state.folder).free,
         tools={"py-spy": _py_spy(), **{name: _place(name) for name in _TOOLS}},
     )

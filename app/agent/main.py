@@ -40,10 +40,10 @@ def create_agent(
         redirect_slashes=False,  # a redirect leads to what was not signed
     )
     app.state.agent = agent
-    app.add_middleware(Guard, state=state, metrics=agent.metrics)
     app.include_router(routes.router)
     app.include_router(actions.router)
     failures.register(app)
+    app.add_middleware(Guard, state=state, metrics=agent.metrics)  # the outermost: it signs
     return app
 
 

@@ -1,5 +1,6 @@
 """What the agent tells without doing anything: who it is, what runs, what it holds."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -12,9 +13,11 @@ from app.agent.kept.pieces import piece, starts_at
 from app.agent.parts import DOWNLOAD, ThisAgent, WhoAsked
 from app.agent.readiness.preflight import preflight
 from app.protocol.messages import (
+    MAX_DUMP_FOLDERS,
     MAX_PROCESSES,
     ArtifactId,
     Coredump,
+    DumpFolder,
     Dumps,
     FileTaken,
     Info,
@@ -25,6 +28,7 @@ from app.protocol.messages import (
 )
 
 PREFIX = "/agent/v1"
+DumpFolders = Annotated[Sequence[DumpFolder], Query(max_length=MAX_DUMP_FOLDERS)]
 ProcessIds = Annotated[list[ProcessId] | None, Query(max_length=MAX_PROCESSES)]
 router = APIRouter()
 
@@ -71,8 +75,8 @@ def get_profile(agent: ThisAgent, profile_id: ArtifactId) -> Profile:
 
 
 @router.get(f"{PREFIX}/dumps")
-def list_dumps(agent: ThisAgent, process_id: ProcessIds = None) -> Dumps:
-    return find_dumps(table=agent.table, process_ids=process_id)
+def list_dumps(agent: ThisAgent, process_id: ProcessIds = None, folder: DumpFolders = ()) -> Dumps:
+    return find_dumps(table=agent.table, process_ids=process_id, folders=folder)
 
 
 @router.get(f"{PREFIX}/artifacts")

@@ -20,7 +20,7 @@ from app.cli.agent_state import StateDir, state_folder
 from app.cli.summary_text import printable
 from app.errors import NotFound
 from app.protocol.looked_at import title_of
-from app.protocol.messages import Check, Preflight, Readiness, RestartCard
+from app.protocol.messages import Check, Preflight, Readiness, RestartCard, servers_cut
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -98,6 +98,8 @@ def preflight_text(found: Preflight, columns: int) -> Iterator[str]:
         yield from _section(process.title, process.checks, columns)
     if not found.processes:
         yield "\nNo SGLang or vLLM server runs here."
+    if cut := servers_cut(found.servers_left_out):
+        yield from _wrapped(f"\n{cut}", columns)
     for card in found.restarts:
         yield from _card(card, columns)
 

@@ -103,13 +103,19 @@ class AgentClient:
         body = TypeAdapter(dict[str, str]).dump_json({"process_id": process_id})
         return self._told(FileTaken, self._post_bytes("/flight-recorders", TOOL_SECONDS, body))
 
-    def dumps(self, process_ids: Sequence[str] = ()) -> Dumps:
-        """Crash and request dumps of the servers of *process_ids*; of all when none is named."""
-        return self._get(Dumps, _with("/dumps", process_id=process_ids), LOOK_SECONDS)
+    def dumps(self, process_ids: Sequence[str] = (), folders: Sequence[str] = ()) -> Dumps:
+        """Crash and request dumps of the servers of *process_ids*; of all when none is named.
 
-    def dump(self, dump_id: str) -> DumpFound:
+        *folders*: where they were told to write requests; an agent that knows the folders of
+        their command lines alone passes these over.
+        """
+        path = _with("/dumps", process_id=process_ids, folder=folders)
+        return self._get(Dumps, path, LOOK_SECONDS)
+
+    def dump(self, dump_id: str, folders: Sequence[str] = ()) -> DumpFound:
         """Have the agent read and hash a dump, so that it can be downloaded."""
-        return self._told(DumpFound, self._post_bytes(f"/dumps/{dump_id}", HASH_SECONDS, b""))
+        path = _with(f"/dumps/{dump_id}", folder=folders)
+        return self._told(DumpFound, self._post_bytes(path, HASH_SECONDS, b""))
 
     def files(self, after: datetime | None = None) -> list[FileTaken]:
         """What the agent holds, taken after *after*."""

@@ -15,6 +15,10 @@ from app.protocol.harmless import Count, Moment, Pid, Port, Seconds, Text
 ProcessId = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,8}\.[0-9]{1,20}$")]
 ArtifactId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
+# Where a server was told to write its requests; nothing but request dumps is looked for there.
+DumpFolder = Annotated[str, Field(pattern=r"^/[ -~]{1,299}$")]
+
+MAX_DUMP_FOLDERS = 8  # of one request
 MAX_PROCESSES = 256  # of one request, and of one server
 MAX_SERVERS = 64
 MAX_PORTS = 256
@@ -35,6 +39,16 @@ class Message(BaseModel):
 Item = TypeVar("Item")
 Few = Annotated[list[Item], Field(max_length=256)]
 Many = Annotated[list[Item], Field(max_length=20_000)]
+
+
+def servers_cut(left_out: int) -> str | None:
+    """That *left_out* servers are not told, in one sentence; None where all are."""
+    if not left_out:
+        return None
+    more = (
+        "1 more server runs here and is" if left_out == 1 else f"{left_out} more run here and are"
+    )
+    return f"{more} not told: {MAX_SERVERS} are at most, and the users of the host take turns."
 
 
 # What runs there ----------------------------------------------------------------------------
@@ -99,8 +113,10 @@ class Server(Message):
     engine: Literal["sglang", "vllm"]
     name: Text  # "sglang on port 30000"
     ports: Annotated[list[Port], Field(max_length=MAX_PORTS)] = []  # it listens on
+    ports_known: bool = True  # False: there may be more; not all of its open files were read
     # The root first, then by role and rank.
     processes: Annotated[list[Process], Field(max_length=MAX_PROCESSES)]
+    processes_left_out: Count = 0  # that fit no more
     started_at: Moment | None = None
     starting: bool = False  # some ranks have no title yet
     container: Text | None = None
@@ -114,6 +130,12 @@ class Processes(Message):
     servers: Annotated[list[Server], Field(max_length=MAX_SERVERS)]
     gpus: Text  # "absent: no NVIDIA driver here", "2 × H200", "no answer in 3 s"
     supported: bool = True  # False: not Linux, nothing can be said
+    servers_left_out: Count = 0  # that run as well and fit no more
+
+    @property
+    def cut(self) -> str | None:
+        """That not every server is told, in one sentence; None where all are."""
+        return servers_cut(self.servers_left_out)
 
 
 class Info(Message):
@@ -127,6 +149,8 @@ class Info(Message):
     boot_id: Text | None = None
     system: Text  # "Linux 6.1 x86_64"
     embedded: bool = False  # runs inside the console
+    rss_bytes: Count | None = None  # of the agent itself, or of the console around it
+    cpu_seconds: Seconds | None = None  # that it has taken since its start
     free_bytes: Count | None = None  # where it keeps what it took
     # "py-spy": "0.4.3"; None: not there.
     tools: Annotated[dict[Text, Text | None], Field(max_length=64)] = {}
@@ -196,6 +220,7 @@ class Preflight(Message):
     restarts: Few[RestartCard] = []
     # Ready of all that could be told.
     score: Annotated[float, Field(ge=0, le=1)] | None = None
+    servers_left_out: Count = 0  # of which nothing was asked
 
 
 # What was done -----------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """What a host tells right now, or what it told last, with the reason why it is old."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
@@ -28,29 +29,15 @@ class Heard(Generic[Told]):
 def processes(stores: Stores, host_id: int, actor: Actor) -> Heard[Processes]:
     """The servers of a host; raises NotFound where it never told them."""
     host = _host(stores, host_id)
-    try:
-        told = _line(stores, host, actor).processes()
-    except ConsoleError as error:
-        kept = hosts.processes_of(host)
-        return _last(host, kept, host.processes_at, error)
-    at = datetime.now(UTC)
-    with writing(stores.engine) as session:
-        hosts.note_heard(session, host_id, processes=told, at=at)
-    return Heard(told, at)
+    last = hosts.processes_of(host), host.processes_at
+    return _heard(stores, host, lambda: _line(stores, host, actor).processes(), last)
 
 
 def preflight(stores: Stores, host_id: int, actor: Actor) -> Heard[Preflight]:
     """What can be captured there; raises NotFound where it never told it."""
     host = _host(stores, host_id)
-    try:
-        told = _line(stores, host, actor).preflight()
-    except ConsoleError as error:
-        kept = hosts.preflight_of(host)
-        return _last(host, kept, host.preflight_at, error)
-    at = datetime.now(UTC)
-    with writing(stores.engine) as session:
-        hosts.note_heard(session, host_id, preflight=told, at=at)
-    return Heard(told, at)
+    last = hosts.preflight_of(host), host.preflight_at
+    return _heard(stores, host, lambda: _line(stores, host, actor).preflight(), last)
 
 
 def ask(stores: Stores, host_id: int, actor: Actor) -> None:
@@ -81,9 +68,26 @@ def _line(stores: Stores, host: Host, actor: Actor) -> AgentClient:
     return stores.agents.open(host, actor=actor.name)
 
 
-def _last(host: Host, kept: Told | None, at: datetime | None, error: ConsoleError) -> Heard[Told]:
-    if kept is None or at is None:
-        raise NotFound(
-            f"{host.name} has told nothing of it so far.", why=error.detail, fix=error.fix
+def _heard(
+    stores: Stores, host: Host, ask: Callable[[], Told], last: tuple[Told | None, datetime | None]
+) -> Heard[Told]:
+    """What the host answers, kept with it; where it does not, what it told *last*, and when."""
+    try:
+        told = ask()
+    except ConsoleError as error:
+        kept, at = last
+        if kept is None or at is None:
+            raise NotFound(
+                f"{host.name} has told nothing of it so far.", why=error.detail, fix=error.fix
+            ) from error
+        return Heard(kept, at, error.detail)
+    at = datetime.now(UTC)
+    with writing(stores.engine) as session:
+        hosts.note_heard(
+            session,
+            host.id or 0,
+            processes=told if isinstance(told, Processes) else None,
+            preflight=told if isinstance(told, Preflight) else None,
+            at=at,
         )
-    return Heard(kept, at, error.detail)
+    return Heard(told, at)

@@ -17,6 +17,7 @@ from app.store import audit
 from app.store.audit import Actor
 from app.store.hosts import get_host, list_hosts, processes_of
 from app.store.tables import Host, Target, TargetServer
+from app.store.targets import refuse_deleted
 
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 USUAL_PORTS = {"http": 80, "https": 443}
@@ -63,7 +64,11 @@ def proposals(session: Session, target: Target) -> list[Proposal]:
 def confirm(
     session: Session, target: Target, host_id: int, server_id: str, actor: Actor, at: datetime
 ) -> TargetServer:
-    """Link *target* with a server that was seen on a host; raises Conflict where it was not."""
+    """Link *target* with a server that was seen on a host.
+
+    Raises Conflict where none was, and for a deleted target.
+    """
+    refuse_deleted(target)
     host = get_host(session, host_id)
     server = next((one for one in _servers(host) if one.id == server_id), None)
     if host.removed_at is not None or server is None:
@@ -137,9 +142,10 @@ def target_of(session: Session, host_id: int, server: Server) -> int | None:
 
 
 def _resolved(host: Host, link: TargetServer) -> LinkedServer:
-    if processes_of(host) is None:
+    told = processes_of(host)
+    if told is None:
         return LinkedServer(host, None, link, f"{host.name} has not told its processes yet.")
-    servers = _servers(host)
+    servers = told.servers
     same = [one for one in servers if one.id == link.server_id]
     if same:
         return LinkedServer(host, same[0], link, "The server that was confirmed.")
@@ -148,6 +154,9 @@ def _resolved(host: Host, link: TargetServer) -> LinkedServer:
         return LinkedServer(host, alike[0], link, "Restarted since it was confirmed.")
     if alike:
         says = f"{len(alike)} servers listen on port {link.port} of {host.name}."
+    elif told.cut or not all(one.ports_known for one in servers):
+        says = f"Whether a server listens on port {link.port} of {host.name} is not known: "
+        says += told.cut or "not all ports there could be read."
     else:
         says = f"No {link.engine} server listens on port {link.port} of {host.name} any more."
     return LinkedServer(host, None, link, says)

@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import escape
 
+from app.domain.counting import counted
 from app.domain.report_parts import rfc3339
 
 THIN = "\u2009"
@@ -109,4 +110,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "number": number,
     "visible": visible,
     "cut": cut,
+    "counted": counted,
 }

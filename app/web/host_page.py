@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlmodel import Session
 
+from app.domain.counting import counted
 from app.protocol.messages import Preflight, Process, Processes, Server
 from app.store.hosts import info_of, preflight_of, processes_of
 from app.store.tables import Host, Target
@@ -25,6 +26,7 @@ def host_page(session: Session, shell: Shell, host: Host) -> HostPage:
         info=info_of(host),
         gpus=processes.gpus if processes else None,
         servers=_servers(session, host, processes, preflight),
+        cut=processes.cut if processes else None,
         servers_at=host.processes_at,
         capabilities=capabilities_told(preflight, names(processes)),
         ready_at=host.preflight_at,
@@ -77,9 +79,9 @@ def _finding(host: HostTold) -> str:
         return f"{host.name}: nothing is asked of it any more"
     if host.level != "good":
         return f"{host.name} {host.says}"
-    count = len(host.servers or ())
-    servers = (
-        "no server runs" if not count else f"{count} server{'s run' if count > 1 else ' runs'}"
+    count = len(host.servers or ()) + host.left_out
+    servers = counted(count, "server runs", "servers run") if count else "no server runs"
+    ready = (
+        f", {host.tally.ready} of {counted(host.tally.told, 'capture')} ready" if host.tally else ""
     )
-    ready = f", {host.tally.ready} of {host.tally.told} captures ready" if host.tally else ""
     return f"{host.name}: {servers}{ready}"

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, Response
 
+from app.domain.counting import counted
 from app.store import live
 from app.store.hosts import get_host, list_hosts, register_host, remove_host
 from app.web.answers import done
@@ -68,6 +69,7 @@ def _finding(rows: list[HostTold]) -> str:
         return "No host is registered"
     silent = [row.name for row in rows if row.level == "bad"]
     if silent:
-        return f"{len(silent)} of {len(rows)} hosts do not answer: {', '.join(silent[:3])}"
+        hosts = counted(len(rows), "host does", "hosts do")
+        return f"{len(silent)} of {hosts} not answer: {', '.join(silent[:3])}"
     heard = sum(row.level == "good" for row in rows)
-    return f"{heard} of {len(rows)} host{'s answer' if len(rows) > 1 else ' answers'}"
+    return f"{heard} of {counted(len(rows), 'host answers', 'hosts answer')}"

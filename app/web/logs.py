@@ -54,6 +54,8 @@ def configure(settings: Settings) -> None:
     logging.basicConfig(handlers=[handler], level=settings.log_level.upper(), force=True)
     # At "debug" it tells all headers of an answer, and a target may echo what we sent.
     logging.getLogger("httpcore").setLevel(logging.INFO)
+    # It tells each request to an agent: several lines for every look at a host.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def _ending(settings: Settings) -> list[structlog.typing.Processor]:

@@ -100,6 +100,29 @@ def test_a_refusal_of_the_application_is_signed_too(client: TestClient, agent: A
     assert answer.headers[signing.SIGNATURE] == right
 
 
+@pytest.mark.parametrize("error", [RuntimeError("tops3cret"), KeyError("tops3cret")], ids=repr)
+def test_a_mistake_of_ours_is_a_signed_answer_without_its_inside(
+    app: FastAPI,
+    client: TestClient,
+    agent: Agent,
+    error: Exception,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @app.get("/agent/v1/mistaken")
+    def mistaken() -> None:
+        raise error
+
+    request = _request(agent, target="/agent/v1/mistaken")
+    answer = _send(client, request)
+
+    assert answer.status_code == 500
+    assert answer.json()["detail"] == "The agent made a mistake and could not finish this."
+    assert "tops3cret" not in answer.text
+    right = signing.answer_signature(agent.key, request.signed.nonce, 500, answer.content)
+    assert answer.headers[signing.SIGNATURE] == right
+    assert "tops3cret" in capsys.readouterr().out, "the log has it"
+
+
 def _late(request: Request) -> Request:
     return replace(request, signed=replace(request.signed, time=int(time.time()) - 62))
 

@@ -20,7 +20,7 @@ def test_every_topic_is_told_and_each_fact_names_its_source(tmp_path: Path) -> N
         )
     topics = {fact.topic for fact in answer.facts}
     wanted = {"clock", "boot", "load", "memory", "pressure", "kernel log", "disk", "cgroup"}
-    assert topics == wanted | {"process"}
+    assert topics == wanted | {"network", "process"}
     assert all(fact.source and fact.says.endswith(".") for fact in answer.facts)
     assert {file.kind for file in answer.files} <= {"kernel log", "log tail"}
     assert [file.process_id for file in answer.files if file.kind == "log tail"] == [server.id]

@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlmodel import select
 
-from app.protocol.messages import Check
+from app.protocol.messages import Check, Processes
 from app.store.database import reading
 from app.store.hosts import get_host
 from app.store.stores import Stores
@@ -100,6 +100,21 @@ def test_a_host_shows_its_servers_what_is_ready_and_what_a_restart_loses(
     assert "kill -TERM 41870" in page
     assert "31 running requests" in page
     assert page.index(">SIGTERM<") < page.index(">SIGQUIT<") < page.index(">SIGKILL<")
+
+
+def test_that_not_all_of_a_host_is_listed_stands_on_its_page(
+    reader: TestClient, stores: Stores
+) -> None:
+    busy = hosts.server(ports_known=False, processes_left_out=9)
+    told = Processes(at=now(), servers=[busy], gpus="absent", servers_left_out=3)
+    hosts.host(stores, heard_at=now(), processes=told.model_dump(mode="json"))
+
+    page = reader.get("/hosts/1").text
+
+    assert "gpu-14: 4 servers run" in page
+    assert "3 more run here and are not told" in page
+    assert "not all ports known" in page
+    assert "9 more processes not listed" in page
 
 
 def test_a_silent_host_is_told_with_its_reason_and_age(reader: TestClient, stores: Stores) -> None:
@@ -209,6 +224,22 @@ def test_a_link_to_nothing_is_refused(
     answer = operator.post("/targets/1/servers", data={"server": server} if server else {})
 
     assert answer.status_code == status
+    assert links(stores) == []
+
+
+def test_a_deleted_target_is_linked_with_nothing_any_more(
+    admin: TestClient, operator: TestClient, stores: Stores
+) -> None:
+    make.target(stores)
+    hosts.host(stores)
+    admin.post("/targets/1/delete")
+    chosen = f"1/{hosts.ROOT}"
+
+    by_page = operator.post("/targets/1/servers", data={"server": chosen})
+    servers = [{"host_id": 1, "server_id": hosts.ROOT}]
+    by_api = operator.patch("/api/v1/targets/1", json={"servers": servers})
+
+    assert (by_page.status_code, by_api.status_code) == (409, 409)
     assert links(stores) == []
 
 

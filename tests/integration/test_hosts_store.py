@@ -209,6 +209,15 @@ def test_part_of_a_server_is_not_taken_for_all_of_it(stores: Stores) -> None:
         diagnosing.press(stores, diagnosing.incident(stores, target))
 
 
+def test_a_port_that_could_not_be_looked_for_is_not_called_closed(stores: Stores) -> None:
+    host, target = _host(stores, "gpu-14", diagnosing.server()), make.target(stores)
+    _link(stores, target, host)
+    _seen(stores, host, diagnosing.server(31000, id="7.7", ports_known=False))
+    with reading(stores.engine) as session:
+        [link] = servers_of(session, target)
+    assert (link.server, "is not known" in link.says) == (None, True)
+
+
 @pytest.mark.parametrize("typed", [None, "", "gpu-15", "gpu"], ids=str)
 def test_a_coredump_is_confirmed_by_the_name_of_its_host(stores: Stores, typed: str | None) -> None:
     host, target = _host(stores, "gpu-14", diagnosing.server()), make.target(stores)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from app.agent.coredump.gate import tracker_environments
 from app.agent.kept.files import AgentFiles
 from app.agent.processes.proc import command_line, process_id
 from app.agent.processes.table import ProcessTable
 from app.agent.readiness.preflight import preflight, score
-from app.agent.readiness.preflight_coredump import coredump_check, tracker_environments
+from app.agent.readiness.preflight_coredump import coredump_check
 from app.agent.readiness.preflight_host import free_space_check
 from app.agent.readiness.preflight_nccl import environments, ras_check, recorder_check
 from app.agent.readiness.preflight_server import log_check
@@ -293,7 +294,7 @@ def test_what_the_resource_tracker_was_started_with_counts(tmp_path: Path) -> No
     ):
         until(lambda: tracker_is_seen(tracker.pid))
         ours = [process(rank.pid), process(tracker.pid)]
-        check = coredump_check(ours[0], ours[0], tracker_environments(ours))
+        check = coredump_check(ours[0], ours[0], tracker_environments(one.pid for one in ours))
     assert "log_only" in check.says
 
 

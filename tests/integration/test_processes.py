@@ -239,4 +239,4 @@ def test_ports_of_ipv6_are_found_as_well() -> None:
     if not socket.has_dualstack_ipv6():
         pytest.skip("no IPv6 here")
     with socket.create_server(("::", 0), family=socket.AF_INET6) as listener:
-        assert listener.getsockname()[1] in (Listeners(proc.PROC).ports(os.getpid()) or ())
+        assert listener.getsockname()[1] in Listeners(proc.PROC).of(os.getpid()).ports

@@ -131,6 +131,9 @@ class Driver:
                 if self.variant == "stall":
                     say("stalled")
                     time.sleep(600)
+                while self.variant == "endless":
+                    write(data[:64])
+                    time.sleep(0.01)
                 if self.variant == "truncated":
                     return
             time.sleep(self.seconds / PIECES)

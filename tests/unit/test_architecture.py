@@ -13,13 +13,8 @@ LONGEST_FUNCTION = 40
 
 UNPICKLERS = {"pickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve"}
 TEMPLATE_ENGINE_ONLY_IN = {"app/web/render.py"}
-# The agent's door, the job runner, the last resort of the web: a mistake of ours becomes words.
-BROAD_EXCEPTS_ONLY_IN = [
-    "app/agent/door/guard.py",
-    "app/jobs/engine.py",
-    "app/store/aside.py",
-    "app/web/failures.py",
-]
+# The job runner and the last resort of the web: a mistake of ours becomes words.
+BROAD_EXCEPTS_ONLY_IN = ["app/jobs/engine.py", "app/web/failures.py"]
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

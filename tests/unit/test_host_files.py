@@ -1,19 +1,29 @@
-"""Facts from files of /proc and of control groups, made up in a folder."""
+"""Facts from figures, and from files of /proc and of control groups, made up in a folder."""
 
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 
 from app.agent.evidence import cgroup_memory
 from app.agent.evidence.clock import clock_fact
-from app.agent.evidence.pressure import boot_fact, load_fact, memory_facts, pressure_facts
+from app.agent.evidence.host_figures import (
+    boot_fact,
+    booted_at,
+    host_figures,
+    load_fact,
+    memory_fact,
+    network_fact,
+    swap_facts,
+)
+from app.agent.evidence.pressure import pressure_facts
 from app.agent.evidence.process_facts import process_facts
 from app.agent.evidence.sizes import seconds_text, size_text
 from app.protocol.messages import Process
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-GIB_OF_KIB = 1024 * 1024
+GIB = 1024**3
 
 
 def _write(folder: Path, files: dict[str, str]) -> Path:
@@ -26,18 +36,56 @@ def _write(folder: Path, files: dict[str, str]) -> Path:
 @pytest.mark.parametrize(
     ("available", "level"), [(50, "good"), (9, "warn"), (2, "bad")], ids=["much", "little", "none"]
 )
-def test_memory_is_judged_by_what_is_available(available: int, level: str, tmp_path: Path) -> None:
-    total, free = 100 * GIB_OF_KIB, available * GIB_OF_KIB
-    _write(tmp_path, {"meminfo": f"MemTotal: {total} kB\nMemAvailable: {free} kB\n"})
-    (fact,) = memory_facts(tmp_path)
+def test_memory_is_judged_by_what_is_available(available: int, level: str) -> None:
+    fact = memory_fact(available * GIB, 100 * GIB)
     assert fact.level == level
     assert "of 100 GiB memory is available" in fact.says
 
 
-def test_swapped_memory_is_a_warning_of_its_own(tmp_path: Path) -> None:
-    text = "MemTotal: 100 kB\nMemAvailable: 90 kB\nSwapTotal: 2048 kB\nSwapFree: 1024 kB\n"
-    facts = memory_facts(_write(tmp_path, {"meminfo": text}))
-    assert facts[1].says == "1.0 MiB of memory is swapped out."
+def test_swapped_memory_is_a_warning_of_its_own() -> None:
+    assert [fact.says for fact in swap_facts(1024**2)] == ["1.0 MiB of memory is swapped out."]
+    assert swap_facts(0) == []
+
+
+def test_load_is_told_against_the_cpus_there_are() -> None:
+    assert load_fact(8.5, 1, 1, 4).level == "warn"
+    calm = load_fact(7.9, 1, 0.25, 4)
+    assert (calm.level, calm.says) == (
+        "quiet",
+        "Load 7.90, 1.00 and 0.25 over 1, 5 and 15 min, on 4 CPUs.",
+    )
+
+
+def test_a_host_that_has_just_started_is_marked() -> None:
+    assert [boot_fact(seconds).level for seconds in (599, 601)] == ["warn", "quiet"]
+
+
+def test_a_network_tells_which_interface_lost_packets() -> None:
+    assert network_fact({"lo": 0, "ib1": 1200, "eth0": 3}).says.endswith(": eth0 3, ib1 1,200.")
+    assert network_fact({"lo": 0}).says == "Its network lost no packet to errors since boot."
+
+
+def test_this_host_tells_each_of_its_figures() -> None:
+    facts = list(host_figures())
+    assert {fact.topic for fact in facts} == {"boot", "load", "memory", "network"}
+    assert "unknown" not in {fact.level for fact in facts}
+
+
+@pytest.mark.parametrize("text", [None, "x\n", "MemTotal: x kB\n"])
+def test_figures_that_cannot_be_read_are_unknown(
+    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))  # a setting of psutil
+    if text is not None:
+        _write(tmp_path, {"meminfo": text, "stat": text})
+    facts = [fact for fact in host_figures() if fact.topic != "load"]  # asked of the C library
+    assert [(fact.topic, fact.level) for fact in facts] == [
+        ("boot", "unknown"),
+        ("memory", "unknown"),
+        ("memory", "unknown"),  # its swap
+        ("network", "unknown"),
+    ]
+    assert booted_at() is None
 
 
 def test_pressure_is_told_for_each_resource(tmp_path: Path) -> None:
@@ -50,9 +98,6 @@ def test_pressure_is_told_for_each_resource(tmp_path: Path) -> None:
 
 def test_nothing_that_cannot_be_read_is_good(tmp_path: Path) -> None:
     facts = [
-        load_fact(tmp_path),
-        boot_fact(tmp_path),
-        *memory_facts(tmp_path),
         *pressure_facts(tmp_path),
         *cgroup_memory.memory_facts(7, "it", proc=tmp_path, groups=tmp_path),
         *process_facts(Process(id="7.1", pid=7, title="x", role="other"), tmp_path),
@@ -63,8 +108,7 @@ def test_nothing_that_cannot_be_read_is_good(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("garbage", ["\0\0\0", "avg10", "MemTotal: x kB", "-1 -2", ""])
 def test_garbage_is_unknown(garbage: str, tmp_path: Path) -> None:
-    _write(tmp_path, {"meminfo": garbage, "pressure/io": garbage, "uptime": garbage or "x"})
-    assert memory_facts(tmp_path)[0].level == "unknown"
+    _write(tmp_path, {"pressure/io": garbage})
     assert pressure_facts(tmp_path)[2].level == "unknown"
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from app.agent.processes import proc
 from app.agent.processes.details import container
-from app.agent.processes.ports import Listeners
+from app.agent.processes.ports import Listeners, Listening
 from tests.procfs import Made, make, tcp, title
 
 HEX = "0123456789ab" + "c" * 52
@@ -35,7 +35,7 @@ def test_of_a_process_that_is_gone_nothing_is_known_and_nothing_raised(tmp_path:
     assert [read(7, root) for read in readings] == [None] * 5
     assert proc.namespace(7, "pid", root) is None
     assert proc.mapped(7, "libcuda", root=root) is None
-    assert Listeners(root).ports(7) is None
+    assert Listeners(root).of(7) == Listening(frozenset(), whole=False)
     assert not proc.alive("7.55", root)
 
 
@@ -129,8 +129,10 @@ def test_a_process_listens_where_its_sockets_do_in_its_own_network(tmp_path: Pat
     other = Made(8, 1, (), files=files, namespaces={"net": "net:[5]"}, tcp=tcp((9000, "0A", 9)))
     root = make(tmp_path, Made(7, 1, (), files=files, tcp=table), other)
     look = Listeners(root)
-    assert look.ports(7) == {30000}, "what is below the first connection is not read"
-    assert look.ports(8) == {9000}
+    assert look.of(7) == Listening(frozenset({30000}), whole=True), (
+        "what is below the first connection is not read"
+    )
+    assert look.of(8).ports == {9000}
 
 
 def test_the_time_of_the_boot_is_read_or_not_known(tmp_path: Path) -> None:

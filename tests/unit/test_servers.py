@@ -11,7 +11,7 @@ BARE = "7f00 r-xp 0 08:01 5 /usr/lib/libc.so.6\n"
 
 
 def look(root: Path, *processes: Made, gpus: dict[int, list[GpuUse]] | None = None) -> list[Server]:
-    return Servers(make(root, *processes), keyed_fingerprint(b"k")).look(gpus)
+    return Servers(make(root, *processes), keyed_fingerprint(b"k")).look(gpus).servers
 
 
 def one(root: Path, *processes: Made) -> Server:
@@ -231,8 +231,9 @@ def test_ports_that_may_not_be_seen_are_unknown_and_not_closed(tmp_path: Path) -
         (tmp_path / pid / "fd").rmdir()
         (tmp_path / pid / "exe").unlink()
         (tmp_path / pid / "maps").unlink()
-    (server,) = Servers(root, keyed_fingerprint(b"k")).look(None)
+    (server,) = Servers(root, keyed_fingerprint(b"k")).look(None).servers
     assert (server.name, server.ports, server.starting) == ("sglang, pid 10", [], False)
+    assert not server.ports_known
     assert [process.doubts for process in server.processes] == [[], []]
 
 

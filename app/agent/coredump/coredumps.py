@@ -15,7 +15,7 @@ from app.agent.coredump import gate, refusals
 from app.agent.coredump.dump_watch import DumpWatch
 from app.agent.coredump.endings import Limits
 from app.agent.coredump.pipes import TRIGGER, Pipe, Uses, find_pipe, write
-from app.agent.coredump.records import Record, Records
+from app.agent.coredump.records import Record, Records, refused_too_many
 from app.agent.coredump.watcher import Watcher
 from app.agent.kept.files import AgentFiles
 from app.agent.processes import proc
@@ -67,7 +67,7 @@ class Coredumps:
         return record.coredump
 
     def all(self) -> list[Coredump]:
-        """Every one that was asked for, refused ones too, in the order of asking."""
+        """Every one that was asked for in the order of asking; of refused ones the newest."""
         with self._lock:
             coredumps = [record.coredump for record in self._records.values()]
         return sorted(coredumps, key=lambda coredump: coredump.started_at)
@@ -94,8 +94,8 @@ class Coredumps:
         with ExitStack() as held:
             held.callback(gate.dump_turn(self._limits).release)
             held.enter_context(self._holds.hold(process.pid, _TOOL))
-            members = [member.pid for member in server.processes]
-            uses = gate.uses_of(process.pid, proc.pid_of(server.id), members)
+            trackers = gate.tracker_environments(member.pid for member in server.processes)
+            uses = gate.uses_of(process.pid, proc.pid_of(server.id), trackers)
             gate.check_process(uses)
             gate.check_settings(uses)
             pipe = find_pipe(uses)
@@ -222,8 +222,14 @@ class Coredumps:
         """Known from now on; a full disk of ours does not end the watching."""
         with self._lock:
             self._records[record.coredump.id] = record
+            too_many = refused_too_many(self._records.values())
+            for one in too_many:
+                del self._records[one.coredump.id]
         with suppress(OSError):
             self._store.save(record)
+        for one in too_many:
+            with suppress(OSError):
+                self._store.forget(one)
 
 
 class _Noted(ConsoleError):

@@ -25,6 +25,7 @@ class Limits:
     no_file_seconds: float = 60.0  # SGLang waits as long for its own
     settle_seconds: float = 10.0  # closed, incomplete and unchanged: it stays so
     stalled_seconds: float = 600.0  # open for writing, and not growing
+    watched_seconds: float = 6 * 3600.0  # at most; a dump of eight GPUs takes less than one hour
     pause_seconds: float = 600.0  # between two triggers of one process
     host_lock: str = "incident-console-coredump"  # one dump at a time among all of one name
 
@@ -68,10 +69,8 @@ def judge(moment: Moment, limits: Limits) -> Verdict:
     look = moment.look
     if look is None:
         return _without_file(moment, limits)
-    if look.writers and moment.alive:
+    if look.writers:
         return _being_written(look, moment, limits)
-    if look.writers:  # a child of it writes on
-        return Verdict("growing", f"The process has ended, another still writes {look.path}.")
     if look.shape.kind == "complete":
         return _whole(look, moment)
     if not moment.alive:
@@ -85,6 +84,19 @@ def judge(moment: Moment, limits: Limits) -> Verdict:
             final=True,
         )
     return _cut_off(look, moment, "The driver closed the file before its end")
+
+
+def given_up(look: Look | None, limits: Limits) -> Verdict:
+    """What is said of a dump that has come to no end in all the time that it is watched."""
+    file = f"{look.path}, {size_text(look.size_bytes)} so far," if look else "What was asked for"
+    return Verdict(
+        "timed-out",
+        f"{file} has come to no end in {seconds_text(limits.watched_seconds)}. "
+        "It is no longer watched.",
+        fix="Find out what writes it, before anything is collected.",
+        command=f"ls -l {quote(look.path)}" if look else None,
+        final=True,
+    )
 
 
 def _without_file(moment: Moment, limits: Limits) -> Verdict:
@@ -127,6 +139,8 @@ def _being_written(look: Look, moment: Moment, limits: Limits) -> Verdict:
             command=f"ls -l {quote(look.path)}",
             final=True,
         )
+    if not moment.alive:  # a child of it writes on
+        return Verdict("growing", f"The process has ended, another still writes {look.path}.")
     rate = moment.bytes_per_second
     pace = f", {size_text(int(rate))} a second" if rate else ""
     return Verdict(

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +17,8 @@ from app.domain.cuda_settings import cuda_settings, folder_of, path_of
 from app.errors import NotFound
 from app.protocol.messages import Process
 
+Environment = Mapping[str, str]
+
 _TRACKER = "multiprocessing.resource_tracker"
 _MPS_SERVER = "nvidia-cuda-mps-server"
 
@@ -27,19 +29,27 @@ def dump_turn(limits: Limits) -> HostLock:
     return HostLock(limits.host_lock, taken=taken)
 
 
-def uses_of(pid: int, server_pid: int, others: Sequence[int] = ()) -> Uses:
+def tracker_environments(pids: Iterable[int]) -> list[Environment]:
+    """What multiprocessing's resource trackers among *pids* were started with.
+
+    SGLang sets CUDA variables at run time, and titles wipe environments: the tracker is started
+    last and has no title, so its own shows them.
+    """
+    trackers = [one for one in pids if _TRACKER in " ".join(proc.command_line(one))]
+    return [told for one in trackers if (told := proc.environment(one)) is not None]
+
+
+def uses_of(pid: int, server_pid: int, trackers: Sequence[Environment] = ()) -> Uses:
     """Who *pid* is, and what it and its server were told about coredumps; raises NotFound.
 
-    SGLang sets CUDA variables at run time, and titles wipe environments: that of the resource
-    tracker, which is started last and has no title, shows them. It is looked for in *others*.
+    *trackers* are the environments of its server's resource trackers.
     """
     status = proc.read_status(pid)
     users, inner = status.get("Uid", "").split(), status.get("NSpid", "").split()
     if len(users) < 2:
         raise NotFound(f"Process {pid} has ended.")
     ours = proc.namespace(pid, "uts") == proc.own_namespace("uts")
-    trackers = [one for one in others if _TRACKER in " ".join(proc.command_line(one))]
-    told = [proc.environment(one) for one in (pid, *trackers, server_pid)]
+    told = [proc.environment(pid), *trackers, proc.environment(server_pid)]
     settings = cuda_settings(told, proc.command_line(server_pid))
     return Uses(
         pid=pid,

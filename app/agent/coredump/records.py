@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -11,6 +12,7 @@ from app.agent.coredump.pipes import Pipe, Uses
 from app.protocol.messages import Coredump
 
 FINAL = ("complete", "truncated", "no-file", "timed-out", "refused")
+MOST_REFUSED = 256  # kept; the ledger tells of all of them
 
 
 class Record(BaseModel):
@@ -27,6 +29,16 @@ class Record(BaseModel):
     @property
     def final(self) -> bool:
         return self.coredump.state in FINAL
+
+
+def refused_too_many(records: Iterable[Record]) -> list[Record]:
+    """The oldest for which nothing was written to any pipe, beyond those that are kept.
+
+    Where something was written there may be a dump: such a record is never among them.
+    """
+    refused = [one for one in records if one.coredump.state == "refused" and not one.written_bytes]
+    refused.sort(key=lambda one: one.coredump.started_at)
+    return refused[: max(0, len(refused) - MOST_REFUSED)]
 
 
 class Records:
@@ -46,6 +58,10 @@ class Records:
                 continue
             found[record.coredump.id] = record
         return found
+
+    def forget(self, record: Record) -> None:
+        """Take its file away."""
+        (self._folder / f"{record.coredump.id}.json").unlink(missing_ok=True)
 
     def save(self, record: Record) -> None:
         path = self._folder / f"{record.coredump.id}.json"

@@ -35,6 +35,7 @@ class Watcher:
         age = datetime.now(UTC) - record.coredump.started_at
         self._sent_at = time.monotonic() - max(age.total_seconds(), 0.0)
         self._grown_at, self._told_at = time.monotonic(), 0.0
+        self._end_at = time.monotonic() + limits.watched_seconds
         self._last: Look | None = None
         self._first_size: tuple[float, int] | None = None
 
@@ -47,11 +48,15 @@ class Watcher:
                 may_retry = False
                 self._retry()
             verdict = endings.judge(moment, self._limits)
-            if not verdict.final:
-                self._tell(verdict)
-            elif moment.look == before:  # seen twice: a file that is whole may yet be renamed
+            # Seen twice: a file that is whole may yet be renamed.
+            over = verdict.final and moment.look == before
+            if not over and time.monotonic() >= self._end_at:  # one that always changes has no end
+                verdict, over = endings.given_up(moment.look, self._limits), True
+            if over:
                 self._end(verdict, files)
                 return
+            if not verdict.final:
+                self._tell(verdict)
 
     def _moment(self) -> Moment:
         alive = proc.alive(self._record.coredump.process_id)  # before the look: it stays true

@@ -14,7 +14,7 @@ import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.agent.failures import our_mistake, said
+from app.agent.failures import said
 from app.agent.kept.state import AgentState
 from app.agent.metrics import Metrics
 from app.errors import ConsoleError, Throttled
@@ -121,7 +121,7 @@ class Guard:
             raise _RefusedError(401, "replayed", "This request was made before.")
 
     async def _answered(self, scope: Scope, receive: Receive, body: bytes) -> "_Answer":
-        """The whole answer of the app; our own mistakes are answers too."""
+        """The whole answer of the app, which makes answers of its mistakes too (``failures``)."""
         answer = _Answer()
         given = iter(({"type": "http.request", "body": body, "more_body": False},))
 
@@ -130,11 +130,7 @@ class Guard:
                 return message
             return await receive()
 
-        try:
-            await self.app(scope, receive_body, answer.take)
-        except Exception:  # noqa: BLE001  (our_mistake logs it; the console gets words)
-            answer = _Answer()
-            await our_mistake()(scope, receive_body, answer.take)
+        await self.app(scope, receive_body, answer.take)
         return answer
 
     async def _send_signed(self, answer: "_Answer", nonce: str, send: Send) -> None:

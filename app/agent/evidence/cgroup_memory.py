@@ -8,6 +8,7 @@ from pathlib import Path
 from app.agent.evidence.sizes import size_text
 from app.agent.processes.proc import PROC, cgroup
 from app.agent.touching.small_files import named_numbers, read_small
+from app.domain.counting import counted
 from app.protocol.messages import Fact
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -68,7 +69,7 @@ def _kills(folder: Path, who: str) -> Fact:
     if kills is None:
         says, level = f"Whether memory kills hit the group of {who} is not known.", "unknown"
     elif kills:
-        killed = f"{kills} {'process' if kills == 1 else 'processes'}"
+        killed = counted(kills, "process", "processes")
         says, level = f"The kernel killed {killed} of the group of {who} for memory.", "bad"
     else:
         says, level = f"The kernel killed no process of the group of {who} for memory.", "good"

@@ -42,14 +42,22 @@ class _Place:
     found: DumpFound
 
 
-def find_dumps(*, table: ProcessTable, process_ids: Sequence[str] | None = None) -> Dumps:
-    """The dumps in the folders of the servers of *process_ids*, or of every one; newest first."""
+def find_dumps(
+    *,
+    table: ProcessTable,
+    process_ids: Sequence[str] | None = None,
+    folders: Sequence[str] = (),
+) -> Dumps:
+    """The dumps in the folders of the servers of *process_ids*, or of every one; newest first.
+
+    In *folders*, which the console named, only request dumps of these servers are seen.
+    """
     at = datetime.now(UTC)
     servers, refused = servers_asked_for(table, process_ids)
     looked_in: list[str] = []
     places: dict[str, _Place] = {}
     for server in servers:
-        for folder in server_folders(server):
+        for folder in server_folders(server, folders):
             try:
                 places |= {place.found.id: place for place in _look(server, folder)}
             except OSError as error:
@@ -60,12 +68,14 @@ def find_dumps(*, table: ProcessTable, process_ids: Sequence[str] | None = None)
     return Dumps(at=at, dumps=dumps, looked_in=list(dict.fromkeys(looked_in)), refused=refused)
 
 
-def fetch_dump(dump_id: str, *, table: ProcessTable, files: AgentFiles) -> DumpFound:
+def fetch_dump(
+    dump_id: str, *, table: ProcessTable, files: AgentFiles, folders: Sequence[str] = ()
+) -> DumpFound:
     """The dump with a copy of its bytes in the agent's own files.
 
     Raises NotFound, Conflict while it grows, TooLarge, NoSpace.
     """
-    place = _place(dump_id, table)
+    place = _place(dump_id, table, folders)
     if place.found.growing:
         raise Conflict("This dump is still being written.", fix="Fetch it once it has grown up.")
     if place.found.size_bytes > MAX_COPY_BYTES:
@@ -84,7 +94,7 @@ def _look(server: Server, folder: ServerFolder) -> Iterator[_Place]:
     opened = open_folder(folder.pid, folder.path)
     try:
         for entry in entries(opened):
-            if entry.owner == owner and DUMP_NAME.fullmatch(entry.name):
+            if entry.owner == owner and folder.holds(entry.below, entry.name):
                 yield _Place(folder, entry, _found(server, folder, entry, written))
     finally:
         os.close(opened)
@@ -119,9 +129,9 @@ def _written_inodes(server: Server) -> set[tuple[int, int]]:
     return inodes
 
 
-def _place(dump_id: str, table: ProcessTable) -> _Place:
+def _place(dump_id: str, table: ProcessTable, folders: Sequence[str]) -> _Place:
     for server in table.processes().servers:
-        for folder in server_folders(server):
+        for folder in server_folders(server, folders):
             with suppress(OSError):
                 for place in _look(server, folder):
                     if place.found.id == dump_id:

@@ -7,20 +7,15 @@ read is "unknown", never good.
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from app.agent.evidence import cgroup_memory
 from app.agent.evidence.clock import clock_fact
+from app.agent.evidence.host_figures import booted_at, host_figures
 from app.agent.evidence.kernel_facts import kernel_facts, log_text
 from app.agent.evidence.kernel_log import KernelLog, read_kernel_log
-from app.agent.evidence.pressure import (
-    boot_fact,
-    load_fact,
-    memory_facts,
-    pressure_facts,
-    uptime_seconds,
-)
+from app.agent.evidence.pressure import pressure_facts
 from app.agent.evidence.process_facts import process_facts
 from app.agent.evidence.redacting import safe_log
 from app.agent.evidence.server_folders import ServerFolder, server_folders
@@ -48,7 +43,10 @@ def host_facts(
     """
     at = datetime.now(UTC)
     servers, refused = servers_asked_for(table, process_ids)
-    servers = servers[:MAX_SERVERS]
+    if len(servers) > MAX_SERVERS:
+        reason = f"Of {len(servers)} servers the first {MAX_SERVERS} are told one by one."
+        refused.append(Refusal(kind="too many", reason=reason, fix="Ask for each by itself."))
+        servers = servers[:MAX_SERVERS]
     log = read_kernel_log()
     facts = [*_of_host(at, log), *_disk(files, servers), *_of_servers(servers)]
     taken, more = _files(servers, log, files)
@@ -57,13 +55,9 @@ def host_facts(
 
 def _of_host(at: datetime, log: KernelLog | None) -> Iterator[Fact]:
     yield clock_fact(at)
-    yield boot_fact(PROC)
-    yield load_fact(PROC)
-    yield from memory_facts(PROC)
+    yield from host_figures()
     yield from pressure_facts(PROC)
-    uptime = uptime_seconds(PROC)
-    booted_at = at - timedelta(seconds=uptime) if uptime is not None else None
-    yield from kernel_facts(log, booted_at)
+    yield from kernel_facts(log, booted_at())
 
 
 def _of_servers(servers: Sequence[Server]) -> Iterator[Fact]:

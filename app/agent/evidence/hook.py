@@ -16,6 +16,7 @@ from app.agent.processes.table import ProcessTable
 from app.agent.stacks.take import take_stacks
 from app.agent.touching.bounded import KILL_SECONDS, Tell, run_bounded, seconds_since_start
 from app.agent.touching.holds import Holds
+from app.domain.counting import counted
 from app.errors import ConsoleError
 from app.protocol.messages import MAX_PROCESSES, FileTaken, Refusal, Server, StacksRequest
 
@@ -47,8 +48,11 @@ def _save(state_dir: Path, seconds: float, tell: Tell) -> None:
     cancel = Event()
     Timer(max(0.0, seconds), cancel.set).start()
     table = ProcessTable()
-    servers = table.processes().servers
+    told = table.processes()
+    servers = told.servers
     tell(f"Servers here: {', '.join(server.name for server in servers) or 'none'}.")
+    if told.cut:
+        tell(told.cut)
     steps: list[Callable[[], None]] = [
         partial(_facts, table, files, tell),
         partial(_stacks, servers, table, files, cancel, tell),
@@ -94,6 +98,6 @@ def _stacks(
 
 def _tell_all(files: list[FileTaken], refused: list[Refusal], tell: Tell) -> None:
     for file in files:
-        tell(f"saved {file.name}, {file.size_bytes} bytes, {file.id}")
+        tell(f"saved {file.name}, {counted(file.size_bytes, 'byte')}, {file.id}")
     for refusal in refused:
         tell(f"refused {refusal.process_id or ''}: {refusal.reason} {refusal.fix or ''}".rstrip())

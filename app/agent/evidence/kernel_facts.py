@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from app.agent.evidence.kernel_log import KernelLog
+from app.domain.counting import counted
 from app.domain.kernel_log import KernelLine, MemoryKill, Xid, memory_kills, xids
 from app.protocol.messages import Fact
 
@@ -28,7 +29,11 @@ def log_text(log: KernelLog) -> str:
 
 
 def _summary(log: KernelLog, errors: int, kills: int) -> Iterator[Fact]:
-    since = f" in the last {len(log.lines)} lines" if log.cut else " since boot, as far as it goes"
+    since = (
+        f" in the last {counted(len(log.lines), 'line')}"
+        if log.cut
+        else " since boot, as far as it goes"
+    )
     if not errors:
         # No line is no proof: the log is a ring, and a host without a GPU has none.
         says = f"The kernel's log has no GPU error (Xid){since}."

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 from app.agent.evidence.sizes import size_text
-from app.agent.processes.proc import PROC, links, pid_of
+from app.agent.processes.proc import PROC, open_files, pid_of
 from app.agent.touching.small_files import read_small
+from app.domain.counting import counted
 from app.protocol.messages import Fact, Process
 
 _FILES_LIMIT = re.compile(r"^Max open files\s+(\d+|unlimited)", re.MULTILINE)
@@ -53,12 +54,13 @@ def _state(process: Process, proc: Path) -> Fact:
 def _open_files(process: Process, proc: Path) -> Fact:
     pid = pid_of(process.id)
     source = f"{proc}/{pid}/fd"
-    opened = links(pid, proc)
+    opened = open_files(pid, proc)
     limit = _FILES_LIMIT.search(read_small(proc / str(pid) / "limits") or "")
     if opened is None or limit is None:
         says = f"How many files {name_of(process)} has open is not known."
         return Fact(topic="process", says=says, level="unknown", source=source)
-    of = "" if limit[1] == "unlimited" else f" of {limit[1]}"
-    full = bool(of) and len(opened) > _NEARLY_ALL * int(limit[1])
-    says = f"{name_of(process)} has {len(opened)}{of} files open."
+    unlimited = limit[1] == "unlimited"
+    full = not unlimited and opened > _NEARLY_ALL * int(limit[1])
+    files = counted(opened, "file") if unlimited else f"{opened} of {limit[1]} files"
+    says = f"{name_of(process)} has {files} open."
     return Fact(topic="process", says=says, level="bad" if full else "quiet", source=source)

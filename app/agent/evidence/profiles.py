@@ -20,6 +20,7 @@ from app.agent.processes.table import ProcessTable
 from app.agent.stacks.stillness import Stance, after_a_tool, newly_stopped, stance
 from app.agent.touching.holds import Holds
 from app.agent.touching.tools import find_tool, run_tool
+from app.domain.counting import counted
 from app.domain.pyspy_errors import MISSING, classify
 from app.errors import Conflict, ConsoleError, NotFound, Rejected
 from app.protocol.messages import FileTaken, Process, Profile, ProfileRequest
@@ -126,7 +127,8 @@ class Profiles:
             data, name=_name(process), kind="cpu profile", process_id=process.id
         )
         mode = ", without pausing it" if "--nonblocking" in argv else ""
-        return taken, f"{samples} samples in {run.seconds:.0f} s{mode}, idle threads included."
+        many = counted(samples, "sample") if samples is not None else "An unknown number of samples"
+        return taken, f"{many} in {run.seconds:.0f} s{mode}, idle threads included."
 
 
 def _argv(process: Process, request: ProfileRequest, output: Path, *, pause: bool) -> list[str]:

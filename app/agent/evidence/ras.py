@@ -14,6 +14,7 @@ from app.agent.evidence.ras_address import check_listens, ras_port
 from app.agent.evidence.ras_client import Reading, read_status
 from app.agent.evidence.redacting import FINGERPRINT
 from app.agent.kept.files import AgentFiles
+from app.agent.processes.asked_for import servers_asked_for
 from app.agent.processes.proc import pid_of
 from app.agent.processes.table import ProcessTable
 from app.agent.touching.holds import Holds
@@ -48,16 +49,23 @@ def read_ras(
     keep another from answering.
     """
     at = datetime.now(UTC)
-    servers = [table.server_of(process_id)] if process_id else table.processes().servers
+    servers, not_asked = _servers(table, process_id)
     ask = partial(
         _ask, files=files, holds=holds, interval=min(interval_seconds, MAX_INTERVAL_SECONDS)
     )
     with ThreadPoolExecutor(_MOST_SERVERS_AT_ONCE) as threads:
         asked = list(threads.map(ask, servers))
     readings = [file for one in asked for file in one.files]
-    refused = [refusal for one in asked for refusal in one.refused]
+    refused = [*(refusal for one in asked for refusal in one.refused), *not_asked]
     says = _says(len(servers), len(readings), interval_seconds)
     return RasAnswer(at=at, readings=readings, says=says, refused=refused)
+
+
+def _servers(table: ProcessTable, process_id: str | None) -> tuple[list[Server], list[Refusal]]:
+    """That of *process_id*, which must be there, or all that are told."""
+    if process_id is not None:
+        return [table.server_of(process_id)], []
+    return servers_asked_for(table, None)
 
 
 def _ask(server: Server, *, files: AgentFiles, holds: Holds, interval: float) -> _Asked:

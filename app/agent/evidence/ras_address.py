@@ -26,8 +26,8 @@ def check_listens(server: Server, port: int) -> None:
     A host has one such port: what answers there may be the NCCL of another job.
     """
     listeners = Listeners(PROC)
-    ports = [listeners.ports(process.pid) for process in server.processes]
-    if None in ports or any(port in one for one in ports if one):
+    listening = [listeners.of(process.pid) for process in server.processes]
+    if not all(one.whole for one in listening) or any(port in one.ports for one in listening):
         return
     loaded = [mapped(process.pid, "libnccl") for process in server.processes]
     if None not in loaded and not any(loaded):

@@ -1,10 +1,11 @@
 """Where a server puts its dumps: as its command line, its environment and its open files say.
 
-Folders set while a server runs (``POST /configure_logging``) show only while it writes to them.
+Folders set while a server runs (``POST /configure_logging``) show only while it writes to them;
+who set them names them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -29,6 +30,14 @@ class ServerFolder:
 
     pid: int
     path: str
+    requests_only: bool = False  # the console named it: nothing else in it is for its eyes
+
+    def holds(self, below: str, name: str) -> bool:
+        """Whether the file *name* in the folder *below* is by its name a dump that counts here."""
+        found = DUMP_NAME.fullmatch(name)
+        if found is None or not self.requests_only:
+            return found is not None
+        return not below and found.lastgroup == "request"
 
     @property
     def shown(self) -> str:
@@ -36,10 +45,17 @@ class ServerFolder:
         return self.path.encode("utf-8", "replace").decode()
 
 
-def server_folders(server: Server) -> list[ServerFolder]:
-    """Each folder once, at most eight."""
-    found = dict.fromkeys([*_told(pid_of(server.id)), *_written_to(server)])
-    return list(found)[:MAX_FOLDERS]
+def server_folders(server: Server, named: Sequence[str] = ()) -> list[ServerFolder]:
+    """Each folder once, at most eight, then those that the console *named*.
+
+    A server that was told to write somewhere shows it only while it writes.
+    """
+    pid = pid_of(server.id)
+    found = list(dict.fromkeys([*_told(pid), *_written_to(server)]))[:MAX_FOLDERS]
+    known = {folder.path.rstrip("/") for folder in found}
+    plain = (path for path in named if ".." not in PurePosixPath(path).parts)
+    more = [ServerFolder(pid, one, requests_only=True) for one in plain if one not in known]
+    return [*found, *more]
 
 
 def _told(pid: int) -> Iterator[ServerFolder]:

@@ -10,9 +10,13 @@ from app.protocol.messages import Refusal, Server
 def servers_asked_for(
     table: ProcessTable, process_ids: Sequence[str] | None
 ) -> tuple[list[Server], list[Refusal]]:
-    """Each server of *process_ids* once, of None every server here; who is gone is refused."""
+    """Each server of *process_ids* once, of None every server that is told.
+
+    Who is gone is refused, and so are those that are not told.
+    """
     if process_ids is None:
-        return table.processes().servers, []
+        told = table.processes()
+        return told.servers, [Refusal(kind="too many", reason=told.cut)] if told.cut else []
     servers: dict[str, Server] = {}
     refused = []
     for process_id in process_ids:

@@ -9,11 +9,12 @@ from app.agent.processes import proc
 from app.domain.doubts import LIBRARIES, doubts
 from app.domain.redaction import Fingerprint, redact_json
 from app.domain.server_tree import Seen, Tree
-from app.domain.titles import RankNumbers, printable
+from app.domain.titles import RankNumbers, is_python, printable
 from app.protocol.messages import GpuUse, Process, Rank, Role
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _COMMAND_CHARACTERS = 8000
+_FIRST_MAPS_BYTES = 256 * 1024  # read of each of very many processes
 _CONTAINER = re.compile(r"(?<![0-9a-f])([0-9a-f]{12})[0-9a-f]{52}(?![0-9a-f])")
 
 
@@ -59,6 +60,16 @@ class Details:
             return None
         seconds = self._boot_seconds + stat.start_ticks / _TICKS_PER_SECOND
         return datetime.fromtimestamp(seconds, UTC)
+
+    def owner(self, pid: int) -> tuple[int | None, str | None]:
+        """Its user and its container."""
+        uid = _uid(proc.read_status(pid, self._root))
+        return uid, container(proc.cgroup(pid, self._root))
+
+    def runs_model(self, pid: int) -> bool:
+        """Whether CUDA or torch is seen in it: only the first of its mapped files are read."""
+        found = proc.mapped(pid, *LIBRARIES, root=self._root, limit=_FIRST_MAPS_BYTES)
+        return bool(found) and is_python(proc.executable(pid, self._root) or "")
 
     def command_line(self, seen: Seen) -> str | None:
         """Without secrets; None where a title took its place."""

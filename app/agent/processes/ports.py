@@ -1,28 +1,44 @@
 """The TCP ports that a process listens on, in its own network namespace."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.agent.processes import proc
 
 _TABLE_BYTES = 1024 * 1024
 _LISTENS = b"0A"  # TCP_LISTEN
+# Open files are read one by one. A server opens its port early, before those of its clients.
+OF_A_PROCESS = 1024
+OF_A_LOOK = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a process listens. Not *whole*: some of its open files were not read."""
+
+    ports: frozenset[int] = frozenset()
+    whole: bool = False
 
 
 class Listeners:
-    """One look: the tables of a namespace are read once."""
+    """One look: the tables of a namespace are read once, and so many open files in all."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._tables: dict[str, dict[str, int]] = {}
+        self._left = OF_A_LOOK
 
-    def ports(self, pid: int) -> set[int] | None:
-        """Where *pid* listens; None when its open files are not for us to see."""
-        links = proc.links(pid, self._root)
+    def of(self, pid: int) -> Listening:
+        """As far as its open files are for us to see, and there are not too many."""
+        most = min(OF_A_PROCESS, self._left)
+        links = proc.links(pid, self._root, most=most + 1) if most else None
         if links is None:
-            return None
+            return Listening()
+        self._left -= min(most, len(links))
         sockets = {link for link in links.values() if link.startswith("socket:[")}
         table = self._table(pid)
-        return {table[socket] for socket in sockets & table.keys()}
+        ports = frozenset(table[socket] for socket in sockets & table.keys())
+        return Listening(ports, whole=len(links) <= most)
 
     def _table(self, pid: int) -> dict[str, int]:
         namespace = proc.namespace(pid, "net", self._root) or f"of {pid}"

@@ -7,6 +7,7 @@ empty. *root* is where procfs is mounted; tests give a tree that they made up.
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -65,10 +66,12 @@ def pids(root: Path = PROC) -> list[int]:
         return []
 
 
-def _numbers(folder: str | Path) -> list[int]:
+def _numbers(folder: str | Path, most: int | None = None) -> list[int]:
     with os.scandir(folder) as entries:
         return sorted(
-            int(name) for entry in entries if (name := entry.name).isascii() and name.isdigit()
+            int(name)
+            for entry in islice(entries, most)
+            if (name := entry.name).isascii() and name.isdigit()
         )
 
 
@@ -164,11 +167,11 @@ def cgroup(pid: int, root: Path = PROC) -> str | None:
     return paths.get("memory", paths.get(""))
 
 
-def mapped(pid: int, *names: str, root: Path = PROC) -> set[str] | None:
+def mapped(pid: int, *names: str, root: Path = PROC, limit: int = _MAPS_BYTES) -> set[str] | None:
     """Which of *names* stand in the paths of its mapped files; None when not readable."""
     wanted, found, tail, seen = {name: name.encode() for name in names}, set(), b"", False
     overlap = max(map(len, wanted.values()), default=0)
-    for chunk in _chunks(f"{root}/{pid}/maps", _MAPS_BYTES):
+    for chunk in _chunks(f"{root}/{pid}/maps", limit):
         seen, window = True, tail + chunk
         found |= {name for name, sought in wanted.items() if sought in window}
         if len(found) == len(wanted):
@@ -177,15 +180,23 @@ def mapped(pid: int, *names: str, root: Path = PROC) -> set[str] | None:
     return found if seen else None
 
 
-def links(pid: int, root: Path = PROC) -> dict[int, str] | None:
-    """What its open files are, by number; None when not readable."""
+def links(pid: int, root: Path = PROC, *, most: int = _MAX_DESCRIPTORS) -> dict[int, str] | None:
+    """What its first *most* open files are, by number; None when not readable."""
     folder = f"{root}/{pid}/fd"
     try:
-        numbers = _numbers(folder)
+        numbers = _numbers(folder, most)  # the kernel lists them in the order of their numbers
     except OSError:
         return None
-    read = ((number, read_link(f"{folder}/{number}")) for number in numbers[:_MAX_DESCRIPTORS])
+    read = ((number, read_link(f"{folder}/{number}")) for number in numbers)
     return {number: link for number, link in read if link is not None}
+
+
+def open_files(pid: int, root: Path = PROC) -> int | None:
+    """How many files it has open; None when not readable."""
+    try:
+        return len(_numbers(f"{root}/{pid}/fd"))
+    except OSError:
+        return None
 
 
 def descriptors(pid: int, root: Path = PROC) -> list[Descriptor]:

@@ -1,11 +1,13 @@
 """The servers of this host: who belongs to whom, and what each process is."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.agent.processes import proc
 from app.agent.processes.details import Details
-from app.agent.processes.ports import Listeners
+from app.agent.processes.ports import Listeners, Listening
+from app.domain.crowd import Candidate, in_turns
 from app.domain.redaction import Fingerprint
 from app.domain.server_tree import Seen, Tree, find_trees, is_copy
 from app.domain.titles import declared_port, is_spawned, read_comm, read_title
@@ -32,6 +34,15 @@ _ORDER: tuple[Role, ...] = (
 )
 _RANKS: frozenset[Role] = frozenset({"scheduler", "worker"})
 _LISTENING = ("server", "router", "tokenizer worker")
+_LOOKED_AT = 4 * MAX_SERVERS  # of more servers than fit, those whose libraries are read
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The servers of a host by pid, and how many more there are than are told."""
+
+    servers: list[Server]
+    left_out: int = 0
 
 
 class Servers:
@@ -41,15 +52,19 @@ class Servers:
         self._root = root
         self._details = Details(root, fingerprint)
 
-    def look(self, gpus: Mapping[int, list[GpuUse]] | None) -> list[Server]:
-        """All servers as they are now; *gpus* by pid, None when the driver does not say."""
+    def look(self, gpus: Mapping[int, list[GpuUse]] | None) -> Found:
+        """All servers as they are now; *gpus* by pid, None when the driver does not say.
+
+        Of more than fit, the users of the host take turns.
+        """
         stats = self._stats()
         seen = {pid: self._seen(stat) for pid, stat in stats.items()}
-        trees = find_trees(seen, self._is_init)[:MAX_SERVERS]
         look = _Look(self._root, self._details, stats, seen, gpus)
-        servers = [look.server(tree) for tree in trees]
+        trees = look.in_turns(find_trees(seen, self._is_init))
+        servers = [look.server(tree) for tree in trees[:MAX_SERVERS]]
+        servers.sort(key=lambda server: proc.pid_of(server.id))
         self._details.forget_all_but({p.id for server in servers for p in server.processes})
-        return servers
+        return Found(servers, len(trees) - len(servers))
 
     def _stats(self) -> dict[int, proc.Stat]:
         read = (proc.read_stat(pid, self._root) for pid in proc.pids(self._root))
@@ -80,24 +95,48 @@ class _Look:
         self._details, self._stats, self._seen, self._gpus = details, stats, seen, gpus
         self._listeners = Listeners(root)
 
+    def in_turns(self, trees: Sequence[Tree]) -> list[Tree]:
+        """Those to be told first before the others."""
+        ordered = in_turns(map(self._candidate, trees))
+        if len(ordered) > MAX_SERVERS:
+            closer = map(self._with_libraries, ordered[:_LOOKED_AT])
+            ordered = [*in_turns(closer), *ordered[_LOOKED_AT:]]
+        by_root = {tree.root: tree for tree in trees}
+        return [by_root[one.root] for one in ordered]
+
+    def _candidate(self, tree: Tree) -> Candidate:
+        stat = self._stats[tree.root]
+        uses_gpu = any((self._gpus or {}).get(pid) for pid in tree.members)
+        uid, container = self._details.owner(tree.root)
+        return Candidate(tree.root, uid, container, 2 * uses_gpu, stat.start_ticks)
+
+    def _with_libraries(self, one: Candidate) -> Candidate:
+        runs_model = self._details.runs_model(one.root)
+        return replace(one, evidence=one.evidence + runs_model)
+
     def server(self, tree: Tree) -> Server:
         roles = self._roles(tree)
-        ports = self._ports(tree, roles)
+        listening = self._listening(tree, roles)
+        ports, known = listening.ports, listening.whole
         if ports:  # it opens them last: what has no title by then is no rank on its way
             roles = {pid: "other" if role == "starting" else role for pid, role in roles.items()}
         # Each costs some fifteen system calls: of very many, the ranks come first.
         kept = sorted(roles, key=lambda pid: (pid != tree.root, self._order(pid, roles[pid])))
         processes = [self._process(tree, pid, roles[pid]) for pid in kept[:MAX_PROCESSES]]
         root = processes[0]
+        declared = declared_port(self._seen[tree.root].arguments, tree.engine)
+        in_order = sorted(ports, key=lambda port: (port != declared, port))
         return Server(
             id=root.id,
             engine=tree.engine,
-            name=self._name(tree, ports),
-            ports=(ports or [])[:MAX_PORTS],
+            name=_name(tree, in_order, declared, known=known),
+            ports=in_order[:MAX_PORTS],
+            ports_known=known and len(ports) <= MAX_PORTS,
             processes=processes,
+            processes_left_out=len(kept) - len(processes),
             started_at=root.started_at,
             starting="starting" in roles.values()
-            or (ports == [] and not _RANKS & {*roles.values()}),
+            or (known and not ports and not _RANKS & {*roles.values()}),
             container=root.container,
             command_line=self._details.command_line(self._seen[tree.root]),
         )
@@ -126,18 +165,14 @@ class _Look:
             return "other" if has_workers else "worker"
         return process.title.role
 
-    def _ports(self, tree: Tree, roles: Mapping[int, Role]) -> list[int] | None:
-        """Those of the frontend, the declared one first; None when nothing can be seen."""
-        open_ports = [
-            self._listeners.ports(pid) for pid in tree.members if roles[pid] in _LISTENING
-        ]
+    def _listening(self, tree: Tree, roles: Mapping[int, Role]) -> Listening:
+        """Where the frontend listens."""
+        seen = [self._listeners.of(pid) for pid in tree.members if roles[pid] in _LISTENING]
         declared = declared_port(self._seen[tree.root].arguments, tree.engine)
-        found: set[int] = set().union(*(ports for ports in open_ports if ports))
-        if declared not in found:
-            found |= self._inside_schedulers(tree, roles, declared)
-        if not found and None in open_ports:
-            return None
-        return sorted(found, key=lambda port: (port != declared, port))
+        ports = frozenset[int]().union(*(one.ports for one in seen))
+        if declared not in ports:
+            ports |= self._inside_schedulers(tree, roles, declared)
+        return Listening(ports, whole=all(one.whole for one in seen))
 
     def _inside_schedulers(self, tree: Tree, roles: Mapping[int, Role], declared: int) -> set[int]:
         """SGLang's Rust server lives in the first scheduler of each DP rank: port + DP rank."""
@@ -145,7 +180,7 @@ class _Look:
         for pid in tree.members:
             title = self._seen[pid].title
             if roles[pid] == "scheduler" and title is not None and title.rank is not None:
-                found |= {declared + (title.rank.dp or 0)} & (self._listeners.ports(pid) or set())
+                found |= {declared + (title.rank.dp or 0)} & self._listeners.of(pid).ports
         return found
 
     def _order(self, pid: int, role: Role) -> Sequence[int]:
@@ -154,12 +189,12 @@ class _Look:
         numbers = (rank.dp, rank.pp, rank.tp, rank.ep) if rank else ()
         return (_ORDER.index(role), *(-1 if number is None else number for number in numbers), pid)
 
-    def _name(self, tree: Tree, ports: list[int] | None) -> str:
-        if tree.gone:
-            return f"{tree.engine} without its server, pid {tree.root}"
-        if ports:
-            return f"{tree.engine} on port {ports[0]}"
-        if ports is None:
-            return f"{tree.engine}, pid {tree.root}"
-        declared = declared_port(self._seen[tree.root].arguments, tree.engine)
-        return f"{tree.engine}, port {declared} not open"
+
+def _name(tree: Tree, ports: Sequence[int], declared: int, *, known: bool) -> str:
+    if tree.gone:
+        return f"{tree.engine} without its server, pid {tree.root}"
+    if ports:
+        return f"{tree.engine} on port {ports[0]}"
+    return (
+        f"{tree.engine}, port {declared} not open" if known else f"{tree.engine}, pid {tree.root}"
+    )

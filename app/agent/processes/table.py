@@ -9,10 +9,10 @@ from pathlib import Path
 
 from app.agent.processes import proc
 from app.agent.processes.gpus import GpuReader
-from app.agent.processes.servers import Servers
+from app.agent.processes.servers import Found, Servers
 from app.domain.redaction import keyed_fingerprint
 from app.errors import NotFound
-from app.protocol.messages import Process, Processes, Server
+from app.protocol.messages import Process, Processes, Server, servers_cut
 
 _FRESH_SECONDS = 0.5
 _PROCESS_ID = re.compile(r"[1-9]\d{0,9}\.\d{1,20}", re.ASCII)
@@ -31,7 +31,7 @@ class ProcessTable:
         self._root, self._gpus = root, gpus or GpuReader()
         self._lock = threading.Lock()
         self._finder = Servers(root, keyed_fingerprint(os.urandom(32)))
-        self._servers: list[Server] = []
+        self._found = Found([])
         self._shown: dict[str, _Identity] = {}  # by process id
         self._fresh_until = 0.0
         self._at = datetime.now(UTC)
@@ -46,10 +46,15 @@ class ProcessTable:
             self._look()
             self._shown = {
                 process.id: self._identity(process.pid)
-                for server in self._servers
+                for server in self._found.servers
                 for process in server.processes
             }
-            return Processes(at=self._at, servers=self._servers, gpus=gpus.says)
+            return Processes(
+                at=self._at,
+                servers=self._found.servers,
+                gpus=gpus.says,
+                servers_left_out=self._found.left_out,
+            )
 
     def find(self, process_id: str) -> Process:
         """The process in its state of now.
@@ -73,15 +78,17 @@ class ProcessTable:
                 self._look()
                 server = self._known(process_id)
         if server is None:
+            what = f"Process {proc.pid_of(process_id)} is no part of a server on this host"
+            cut = servers_cut(self._found.left_out)
             raise NotFound(
-                f"Process {proc.pid_of(process_id)} is no part of a server on this host.",
-                why="The agent acts on servers of SGLang and vLLM and their processes only.",
+                f"{what} that is told." if cut else f"{what}.",
+                why=cut or "The agent acts on servers of SGLang and vLLM and their processes only.",
                 fix=_LOOK_AGAIN,
             )
         return server
 
     def _known(self, process_id: str) -> Server | None:
-        for server in self._servers:
+        for server in self._found.servers:
             if any(process.id == process_id for process in server.processes):
                 return server
         return None
@@ -89,7 +96,7 @@ class ProcessTable:
     def _look(self) -> None:
         if time.monotonic() < self._fresh_until:
             return
-        self._servers = self._finder.look(self._gpus.last.uses)
+        self._found = self._finder.look(self._gpus.last.uses)
         self._at = datetime.now(UTC)
         self._fresh_until = time.monotonic() + _FRESH_SECONDS
 

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from app.agent.coredump.gate import tracker_environments
 from app.agent.kept.files import AgentFiles
 from app.agent.processes.proc import PROC, pid_of
 from app.agent.processes.table import ProcessTable
-from app.agent.readiness.preflight_coredump import coredump_check, tracker_environments
+from app.agent.readiness.preflight_coredump import coredump_check
 from app.agent.readiness.preflight_host import host_checks
 from app.agent.readiness.preflight_nccl import environments, ras_check, recorder_check
 from app.agent.readiness.preflight_server import crash_dump_check, grace_check, log_check
@@ -45,7 +46,7 @@ def preflight(
         return Preflight(at=now, host=[absent], processes=[])
     may = rights()
     wanted = None if process_ids is None else {table.find(one).id for one in process_ids}
-    servers = _servers(table, wanted)
+    servers, left_out = _servers(table, wanted)
     host = host_checks(may, files, now)
     processes, cards = [], []
     for server in servers:
@@ -53,7 +54,14 @@ def preflight(
         processes += list(_processes(server, may, own, wanted, root))
         cards.append(card)
     checks = [*host, *(check for one in processes for check in one.checks)]
-    return Preflight(at=now, host=host, processes=processes, restarts=cards, score=score(checks))
+    return Preflight(
+        at=now,
+        host=host,
+        processes=processes,
+        restarts=cards,
+        score=score(checks),
+        servers_left_out=left_out,
+    )
 
 
 def score(checks: Iterable[Check]) -> float | None:
@@ -62,11 +70,13 @@ def score(checks: Iterable[Check]) -> float | None:
     return round(sum(known) / len(known), 3) if known else None
 
 
-def _servers(table: ProcessTable, wanted: set[str] | None) -> list[Server]:
+def _servers(table: ProcessTable, wanted: set[str] | None) -> tuple[list[Server], int]:
+    """Those of *wanted*, of None all that are told, and how many more are not."""
     if wanted is None:
-        return table.processes().servers
+        told = table.processes()
+        return told.servers, told.servers_left_out
     found = {(server := table.server_of(one)).id: server for one in wanted}
-    return list(found.values())
+    return list(found.values()), 0
 
 
 def _server_checks(server: Server, root: Path) -> tuple[list[Check], RestartCard]:
@@ -92,7 +102,7 @@ class _RankChecks:
 
     def __init__(self, server: Server, root: Path) -> None:
         self._server, self._root = server, root
-        self._trackers = tracker_environments(server.processes)
+        self._trackers = tracker_environments(one.pid for one in server.processes)
         self._told = environments(server.processes, root)
         self._ras = ras_check(server, root)
 

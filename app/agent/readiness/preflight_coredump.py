@@ -4,24 +4,25 @@ What a trigger asks right before it acts is asked here as well, in the same word
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from app.agent.coredump.dump_folders import likely_folders, open_folders
 from app.agent.coredump.endings import Limits
-from app.agent.coredump.gate import check_process, check_room, check_settings, uses_of
+from app.agent.coredump.gate import (
+    Environment,
+    check_process,
+    check_room,
+    check_settings,
+    uses_of,
+)
 from app.agent.coredump.pipes import Pipe, Uses, find_pipe
 from app.agent.coredump.refusals import no_permission, pipe_missing
 from app.agent.evidence.sizes import size_text
-from app.agent.processes.proc import command_line, environment, mapped
-from app.domain.cuda_settings import cuda_settings
+from app.agent.processes.proc import mapped
 from app.errors import Conflict, ConsoleError, NotFound
 from app.protocol.messages import Check, Process
 
-Environment = Mapping[str, str]
-
 _GPU_LIBRARIES = ("libcuda.so", "libamdhip64", "libhsa-runtime64")
-_TRACKER = "multiprocessing.resource_tracker"
 
 
 def coredump_check(
@@ -34,7 +35,7 @@ def coredump_check(
     dump is known only after the trigger.
     """
     try:
-        uses = _uses(process, root or process, told)
+        uses = uses_of(process.pid, (root or process).pid, told)
         check_process(uses)
         check_settings(uses)
         pipe = _pipe(uses)
@@ -65,22 +66,6 @@ def _pipe(uses: Uses) -> Pipe:
         if not uses.settings.enabled and mapped(uses.pid, *_GPU_LIBRARIES) == set():
             raise pipe_missing(uses.pid, cuda_loaded=False) from None
         raise
-
-
-def tracker_environments(processes: Sequence[Process]) -> list[Environment]:
-    """What multiprocessing's resource trackers among *processes* were started with.
-
-    SGLang sets CUDA variables at run time; only what it starts afterwards shows them.
-    """
-    trackers = [one.pid for one in processes if _TRACKER in " ".join(command_line(one.pid))]
-    return [told for pid in trackers if (told := environment(pid)) is not None]
-
-
-def _uses(process: Process, root: Process, told: Sequence[Environment]) -> Uses:
-    """As for a trigger, and with what the resource trackers tell."""
-    uses = uses_of(process.pid, root.pid)
-    environments = [environment(process.pid), *told, environment(root.pid)]
-    return replace(uses, settings=cuda_settings(environments, command_line(root.pid)))
 
 
 def _check_writable(pipe: Pipe) -> None:

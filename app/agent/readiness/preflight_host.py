@@ -8,6 +8,7 @@ from app.agent.evidence.kernel_log import read_kernel_log
 from app.agent.evidence.sizes import size_text
 from app.agent.kept.files import AgentFiles
 from app.agent.readiness.rights import Rights
+from app.domain.counting import counted
 from app.errors import NoSpace
 from app.protocol.messages import Check
 
@@ -69,7 +70,7 @@ def _kernel_log() -> Check:
             fix="Give the agent CAP_SYSLOG, or allow everybody to read it.",
             command="sudo sysctl kernel.dmesg_restrict=0",
         )
-    says = f"The kernel log can be read from {log.source}: {len(log.lines)} lines."
+    says = f"The kernel log can be read from {log.source}: {counted(len(log.lines), 'line')}."
     return Check(capability="host facts", ready=True, says=says)
 
 

@@ -25,11 +25,11 @@ def ras_check(server: Server, root: Path = PROC) -> Check:
     except Rejected as error:
         return Check(capability="nccl ras", ready=False, says=error.what, fix=error.fix)
     listeners = Listeners(root)
-    ports = [listeners.ports(process.pid) for process in server.processes]
-    if any(port in one for one in ports if one):
+    listening = [listeners.of(process.pid) for process in server.processes]
+    if any(port in one.ports for one in listening):
         return Check(capability="nccl ras", ready=True, says=f"NCCL listens on port {port}.")
-    if None in ports:
-        says = "Which ports its processes listen on cannot be read."
+    if not all(one.whole for one in listening):
+        says = "Which ports its processes listen on cannot be read, or not all of them."
         return Check(capability="nccl ras", ready=None, says=says)
     return _why_not(server, port, root)
 

@@ -16,8 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-from app.agent.evidence.pressure import uptime_seconds
-from app.agent.processes.proc import PROC, pids, read_stat
+from app.agent.processes.proc import pids, read_stat
 
 Tell = Callable[[str], None]
 
@@ -30,10 +29,11 @@ _SWEEPS = 20
 
 def seconds_since_start() -> float:
     """How long this process runs already: what it imported counts too. 0 where not known."""
-    stat, uptime = read_stat(os.getpid()), uptime_seconds(PROC)
-    if stat is None or uptime is None:
+    stat = read_stat(os.getpid())
+    if stat is None:
         return 0.0
-    return max(0.0, uptime - stat.start_ticks / os.sysconf("SC_CLK_TCK"))
+    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)  # no clock that is set changes this one
+    return max(0.0, since_boot - stat.start_ticks / os.sysconf("SC_CLK_TCK"))
 
 
 def run_bounded(work: Callable[[Tell], None], tell: Tell, *, seconds: float) -> bool:

@@ -32,6 +32,7 @@ class HostTold:
     clock_offset_seconds: float | None
     tally: Tally | None
     servers: Sequence[Server] | None  # None: it never told
+    left_out: int  # servers that run there as well
 
     @classmethod
     def of(cls, host: Host, now: datetime) -> Self:
@@ -52,6 +53,7 @@ class HostTold:
             clock_offset_seconds=host.clock_offset_seconds,
             tally=Tally.of(preflight) if preflight else None,
             servers=processes.servers if processes else None,
+            left_out=processes.servers_left_out if processes else 0,
         )
 
     @property
@@ -114,6 +116,7 @@ class HostPage(Page):
     info: Info | None
     gpus: str | None  # None: it never told
     servers: Sequence[ServerTold]
+    cut: str | None  # that not every server is told
     servers_at: datetime | None
     capabilities: Sequence[CapabilityTold]
     ready_at: datetime | None
