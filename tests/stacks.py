@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from app.domain.stacks.compare import Comparison, compare
+from app.domain.stacks.counts import Counted
 from app.domain.stacks.reading import read_files
 from app.domain.stacks.samples import Reading
 from app.domain.stacks.sources import StackFile
@@ -179,7 +180,7 @@ def case(name: str) -> list[StackFile]:
 def compared(
     read: Sequence[StackFile] | Reading,
     *,
-    counts: Mapping[str, int] | None = None,
+    counts: Sequence[Counted] = (),
     states: Mapping[str, str] | None = None,
 ) -> Comparison:
     """What the files say together."""

@@ -14,6 +14,7 @@ from secrets import token_hex
 from typing import Literal
 
 from app.agent.stacks.take import sample_name
+from app.domain.counting import counted
 from app.errors import Conflict
 from app.protocol.messages import FileTaken, Process, Refusal, StacksAnswer
 
@@ -39,7 +40,7 @@ class StacksFolder:
     ) -> FileTaken:
         """*data* under its *name*."""
         self._write(name, data)
-        self._told(f"{name}  {len(data):,} bytes")
+        self._told(f"{name}  {counted(len(data), 'byte')}")
         return FileTaken(
             id=token_hex(16),
             name=name,

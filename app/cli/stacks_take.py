@@ -90,7 +90,8 @@ def _chosen(pids: Sequence[int] | None) -> NamedProcesses:
 
 
 def _ranks_of_the_one_server(table: ProcessTable) -> list[int]:
-    servers = table.processes().servers
+    told = table.processes()
+    servers = told.servers
     if not servers:
         raise NotFound(
             "No SGLang or vLLM server runs here.",
@@ -98,7 +99,9 @@ def _ranks_of_the_one_server(table: ProcessTable) -> list[int]:
         )
     if len(servers) > 1:
         lines = "\n".join(f"  {one.name}: {_flags(_ranks(one.processes))}" for one in servers)
-        raise Conflict(f"{len(servers)} servers run here; name the ranks of one:\n{lines}")
+        count = len(servers) + told.servers_left_out
+        more = f"\n  {told.cut}" if told.cut else ""
+        raise Conflict(f"{count} servers run here; name the ranks of one:\n{lines}{more}")
     return _ranks(servers[0].processes) or [servers[0].processes[0].pid]
 
 

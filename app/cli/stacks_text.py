@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.cli.summary_text import printable, table
+from app.domain.counting import counted
 from app.domain.stacks.wording import spans
 
 _MOST_GROUPS = 12
@@ -21,10 +22,8 @@ def _head(told: Mapping[str, Any]) -> Iterator[str]:
     stuck = {True: "stuck", False: "not stuck", None: "stuck or slow: unknown"}[told["stuck"]]
     if told["verdict"] == "idle" and told["stuck"] is None:
         stuck = "one look"
-    samples = told["samples"]
-    read = f"{told['captured']} of {told['ranks']} ranks read"
-    counted = f"{samples} sample{'s' if samples != 1 else ''}"
-    yield printable(f"{told['verdict']} · {stuck} · {read} · {counted}")
+    read = f"{told['captured']} of {counted(told['ranks'], 'rank')} read"
+    yield printable(f"{told['verdict']} · {stuck} · {read} · {counted(told['samples'], 'sample')}")
     if told["outliers"]:
         yield printable(f"  apart: {spans(told['outliers'])}")
     yield printable(f"  {told['says']}")

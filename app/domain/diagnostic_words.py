@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.domain.counting import counted
+
 NAMES: Mapping[str, str] = {
     "stacks": "Stacks",
     "native stacks": "Native stacks",
@@ -41,7 +43,7 @@ def _copied(where: str, came: Sequence[Came]) -> Iterator[str]:
     copied, known, refused = (
         [one for one in came if one.state == state] for state in ("done", "here-already", "refused")
     )
-    yield f"{len(copied) or 'No'} dump{'s' if len(copied) > 1 else ''} copied from {where}."
+    yield f"{counted(len(copied), 'dump') if copied else 'No dump'} copied from {where}."
     if known:
         yield f"{len(known)} {'was' if len(known) == 1 else 'were'} here already."
     if refused:
@@ -56,4 +58,4 @@ def _missed(without: Mapping[str, Came]) -> Sequence[str]:
 
 
 def _count(number: int) -> str:
-    return "1 process" if number == 1 else f"{number} processes"
+    return counted(number, "process", "processes")

@@ -22,6 +22,10 @@ TELLING = (
     "rank-stopped",
     "rank-divergence",
     "different-collectives",
+    "nccl-rank-dead",
+    "nccl-error",
+    "nccl-rank-behind",
+    "nccl-counts-differ",
     "ranks-symmetric",
     "gpu-places-differ",
 )

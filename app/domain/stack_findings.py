@@ -96,7 +96,8 @@ def _level(comparison: Comparison) -> Level:
 
 
 def _evidence(comparison: Comparison, artifacts: Mapping[str, int]) -> Iterator[Evidence]:
-    """The place of each rank apart, then of one rank of each group."""
+    """What NCCL counts, the place of each rank apart, then of one rank of each group."""
+    yield from _counts(comparison)
     groups: Sequence[Mapping[str, Any]] = comparison["groups"]
     by_rank = {rank: group for group in groups for rank in group["ranks"]}
     told = [*comparison["outliers"], *(group["ranks"][0] for group in groups)]
@@ -107,6 +108,17 @@ def _evidence(comparison: Comparison, artifacts: Mapping[str, int]) -> Iterator[
         place = f"{group.get('top') or 'no call'} ({group.get('where') or 'unknown'})"
         value = f"state {states[rank]}" if rank in states else group.get("primitive")
         yield Evidence(f"artifact {artifacts[rank]}", f"{rank}: {place}", value)
+
+
+def _counts(comparison: Comparison) -> Iterator[Evidence]:
+    """The answers of NCCL that decided."""
+    if not (counted := comparison.get("counted")):
+        return
+    low = [rank for rank in comparison["outliers"] if rank in counted["counts"]][:MOST_EVIDENCE]
+    told = ", ".join(f"{rank}: {counted['counts'][rank]}" for rank in low)
+    value = f"{told}, highest {max(counted['counts'].values())}"
+    for source in counted["sources"]:
+        yield Evidence(f"artifact {source}", f"communicator {counted['communicator']}", value)
 
 
 def _ruled_out(comparison: Comparison, proof: tuple[Evidence, ...]) -> Iterator[Claim]:

@@ -16,11 +16,13 @@ from app.domain.stacks.reading import read_files
 from app.domain.stacks.samples import Sample
 from app.domain.stacks.told import told
 from app.jobs.looking import Look
+from app.jobs.ras_near import counts_near
 from app.jobs.stack_files import gathered
 from app.jobs.work import LOOK_SECONDS
 from app.store import findings
 from app.store.aside import aside
 from app.store.database import writing
+from app.store.tables import Diagnostic
 
 MOST_SECONDS = 30.0
 COMPARED = "compared_items"  # in the answer: of how many items the comparison is
@@ -68,14 +70,34 @@ def _in_time(look: Look) -> _Compared | None:
     return future.result()
 
 
+def compare_anew(look: Look, diagnostic: Diagnostic) -> None:
+    """Compare the stacks of an earlier *diagnostic* again, now that NCCL's counts are here."""
+    earlier = Look.at(look.work, diagnostic)
+    compared = _in_time(earlier)
+    if compared is None or compared.comparison["counted"] is None:
+        return
+    with writing(look.work.stores.engine) as session:
+        findings.tell_anew(
+            session,
+            look.work.attempt,
+            diagnostic.id or 0,
+            compared.conclusion,
+            at=datetime.now(UTC),
+            comparison=compared.comparison,
+        )
+
+
 def _compared(look: Look) -> _Compared:
     here = gathered(look)
     reading = read_files(here.files)
-    comparison = compare(reading.samples, reading.missing, states=reading.states)
+    counts = counts_near(look, reading)
+    comparison = compare(reading.samples, reading.missing, counts=counts, states=reading.states)
     document = told(comparison, reading)
     artifacts = _artifacts(reading.samples, here.artifacts)
-    conclusion = stack_findings(document, artifacts, _seconds(reading.samples))
-    return _Compared(document, conclusion)
+    seconds = _seconds(reading.samples)
+    if comparison.counted and comparison.counted.grew is False:
+        seconds = max(seconds or 0.0, comparison.counted.seconds or 0.0)
+    return _Compared(document, stack_findings(document, artifacts, seconds))
 
 
 def _artifacts(samples: tuple[Sample, ...], by_path: Mapping[str, int]) -> dict[str, int]:

@@ -17,6 +17,7 @@ from app.jobs.work import LOOK_SECONDS
 from app.store import findings
 from app.store.aside import aside
 from app.store.database import reading, writing
+from app.store.dumps_beside import dumps_beside
 from app.store.evidence import get_artifact
 from app.store.findings import Found
 from app.store.stores import Stores
@@ -34,7 +35,9 @@ def read_next_dump(look: Look) -> bool:
     if item is None:
         return False
     look.say(f"Reading the coredump of {_label(item)}.")
-    item.detail = {**item.detail, INSPECTED: _document(look, item)}
+    document = _document(look, item)
+    item.detail = {**item.detail, INSPECTED: document}
+    item.fingerprint = document["fingerprint"]
     look.keep([Found(item)])
     conclude(look)
     return True
@@ -51,7 +54,7 @@ def conclude(look: Look) -> None:
     ]
     if not dumps:
         return
-    together = _together(names, items) if len(items) > 1 else None
+    together = _together(_beside(look, items))
     conclusion = coredump_findings(dumps, together)
     parts = {TOGETHER: together} if together else {}
     at = datetime.now(UTC)
@@ -89,13 +92,36 @@ def _inspected(stores: Stores, artifact: Artifact) -> Mapping[str, Any]:
         return inspect_file(path, called=artifact.name)
 
 
-def _together(names: list[str], items: list[DiagnosticItem]) -> dict[str, Any]:
-    return compared(
+def _beside(look: Look, items: list[DiagnosticItem]) -> list[DiagnosticItem]:
+    """*items*, and what earlier diagnostics read of ranks that were not read now."""
+    with reading(look.work.stores.engine) as session:
+        earlier = dumps_beside(session, look.diagnostic)
+    read = {_process(one) for one in items if INSPECTED in one.detail}
+    added: dict[tuple[str, str], DiagnosticItem] = {}
+    for one in earlier:
+        if INSPECTED in one.detail and _process(one) not in read:
+            added.setdefault(_process(one), one)
+    return [*(one for one in items if _process(one) not in added), *added.values()]
+
+
+def _process(item: DiagnosticItem) -> tuple[str, str]:
+    """The same for two dumps of one rank, whichever process it was."""
+    return item.host_name, _label(item)
+
+
+def _together(items: list[DiagnosticItem]) -> dict[str, Any] | None:
+    """What the dumps say beside each other, and which diagnostic has each; None for one alone."""
+    if len(items) < 2:
+        return None
+    names = _names(items)
+    told = compared(
         {
             name: item.detail.get(INSPECTED) or item.says
             for name, item in zip(names, items, strict=True)
         }
     )
+    by = {name: item.diagnostic_id for name, item in zip(names, items, strict=True)}
+    return {**told, "taken_by": by}
 
 
 def _label(item: DiagnosticItem) -> str:

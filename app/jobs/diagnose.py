@@ -12,6 +12,7 @@ from app.errors import Conflict, Unreachable
 from app.jobs.following import follow
 from app.jobs.host_looks import look_at_hosts
 from app.jobs.looking import Look, pause
+from app.jobs.ras_reading import take_ras
 from app.jobs.server_dumps import copy_dumps
 from app.jobs.stacks import take_stacks
 from app.jobs.work import NotHere, Work
@@ -27,7 +28,7 @@ WAYS: Mapping[str, Callable[[Look], bool]] = {
     "stacks": take_stacks,
     "native stacks": take_stacks,
     "host facts": look_at_hosts,
-    "nccl ras": look_at_hosts,
+    "nccl ras": take_ras,
     "server dumps": copy_dumps,
     "flight recorder": look_at_hosts,
     "cpu profile": follow,

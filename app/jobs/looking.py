@@ -41,7 +41,13 @@ class Look:
     def open(cls, work: Work) -> "Look":
         with reading(work.stores.engine) as session:
             diagnostic = of_job(session, work.attempt.job_id)
-            assert diagnostic.id is not None
+        return cls.at(work, diagnostic)
+
+    @classmethod
+    def at(cls, work: Work, diagnostic: Diagnostic) -> "Look":
+        """*diagnostic*, which may be another one than *work* fills."""
+        assert diagnostic.id is not None
+        with reading(work.stores.engine) as session:
             items = items_of(session, diagnostic.id)
             rows = {one["host_id"]: get_host(session, one["host_id"]) for one in diagnostic.hosts}
         hosts = [{**one, "diagnostic_id": diagnostic.id} for one in diagnostic.hosts]

@@ -7,6 +7,7 @@ from typing import Literal
 
 from sqlmodel import Session, col, select
 
+from app.domain.counting import counted
 from app.domain.playbook import Diagnose, DiagnosticKind
 from app.errors import Conflict, NotFound, Rejected
 from app.protocol.messages import MAX_INTERVAL_SECONDS, MAX_PROCESSES, MAX_SAMPLES
@@ -88,6 +89,12 @@ def items_of(session: Session, diagnostic_id: int) -> list[DiagnosticItem]:
     """What came of it so far, in the order in which it came."""
     query = select(DiagnosticItem).where(DiagnosticItem.diagnostic_id == diagnostic_id)
     return list(session.exec(query.order_by(col(DiagnosticItem.id))))
+
+
+def item_of_artifact(session: Session, artifact_id: int) -> DiagnosticItem | None:
+    """What a diagnostic brought as that file; None where it came another way."""
+    query = select(DiagnosticItem).where(DiagnosticItem.artifact_id == artifact_id)
+    return session.exec(query.order_by(col(DiagnosticItem.id)).limit(1)).first()
 
 
 def diagnostics_of(session: Session, incident_id: int) -> list[Diagnostic]:
@@ -182,7 +189,7 @@ def _check_confirmed(new: NewDiagnostic, found: Sequence[Chosen]) -> None:
     if missing:
         count = sum(len(one.process_ids) for one in found)
         where = ", ".join(one.host.name for one in found)
-        processes = "1 process" if count == 1 else f"{count} processes"
+        processes = counted(count, "process", "processes")
         raise Conflict(
             f"This would ask {processes} on {where} for a CUDA coredump.",
             why="Their GPUs stop while it is written, and a process may end.",

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlmodel import Session, func, select
 
-from app.domain.findings import Conclusion, claims_of
+from app.domain.findings import Conclusion, Finding, claims_of
 from app.domain.playbook import DiagnosticRefused, DiagnosticTaken, FindingMade
 from app.errors import ConsoleError
 from app.protocol.messages import FileTaken, Refusal
@@ -19,7 +19,7 @@ from app.store import attempts, audit, evidence, incidents, jobs, timeline
 from app.store.artifacts import StoredFile
 from app.store.attempts import Attempt
 from app.store.audit import CONSOLE, Actor
-from app.store.diagnostics import items_of, of_job
+from app.store.diagnostics import get_diagnostic, items_of, of_job
 from app.store.tables import Artifact, Diagnostic, DiagnosticItem, Job
 
 MEDIA_TYPES = {".json": "application/json", ".txt": "text/plain", ".log": "text/plain"}
@@ -70,6 +70,28 @@ def make_of_it(
     told = conclusion.as_json() | {"at": at.isoformat()}
     diagnostic.answer = {**(diagnostic.answer or {}), **parts, "found": told}
     job.version += 1
+    incidents.take_in(session, diagnostic.incident_id, at=at)
+
+
+def tell_anew(
+    session: Session,
+    attempt: Attempt,
+    diagnostic_id: int,
+    conclusion: Conclusion,
+    *,
+    at: datetime,
+    **parts: object,
+) -> None:
+    """Write what an earlier diagnostic says in the light of this one, and what it claims now."""
+    attempts.held(session, attempt)
+    diagnostic = get_diagnostic(session, diagnostic_id)
+    before = {claim["says"] for claim in claims_of(_found_in(diagnostic))}
+    told = conclusion.as_json() | {"at": at.isoformat()}
+    diagnostic.answer = {**(diagnostic.answer or {}), **parts, "found": told}
+    for finding in _found(diagnostic):
+        if finding.says not in before:
+            incident_id = diagnostic.incident_id
+            timeline.record(session, finding, incident_id=incident_id, actor=CONSOLE, at=at)
     incidents.take_in(session, diagnostic.incident_id, at=at)
 
 
@@ -226,12 +248,16 @@ def _tell(
 
 def _found(diagnostic: Diagnostic) -> list[FindingMade]:
     """What is abnormal, as events; what is only noted stays on the page of the diagnostic."""
-    found = (diagnostic.answer or {}).get("found")
     return [
         FindingMade(_id(diagnostic), claim["id"], claim["says"])
-        for claim in (claims_of([found]) if found else ())
+        for claim in claims_of(_found_in(diagnostic))
         if claim["level"] != "note"
     ]
+
+
+def _found_in(diagnostic: Diagnostic) -> list[Finding]:
+    found = (diagnostic.answer or {}).get("found")
+    return [found] if found else []
 
 
 def _id(diagnostic: Diagnostic) -> int:

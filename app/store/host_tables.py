@@ -89,3 +89,4 @@ class DiagnosticItem(SQLModel, table=True):
     fix: str | None = None
     command: str | None = None
     detail: dict[str, Any] = _json()
+    fingerprint: str | None = Field(default=None, max_length=16, index=True)  # of a coredump

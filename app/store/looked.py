@@ -1,4 +1,4 @@
-"""What looks into the hosts of an incident found, read back from its diagnostics."""
+"""What was found beside bundles: by looks into the hosts of an incident, and in its dumps."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,17 +6,19 @@ from typing import Any
 
 from sqlmodel import Session, col, select
 
+from app.domain.dump_findings import dump_findings
 from app.domain.findings import Finding
 from app.domain.urgency import SERVING
-from app.store.tables import BundleRow, Diagnostic
+from app.store.tables import BundleRow, Diagnostic, Dump
 
-KINDS = ("stacks", "native stacks", "coredump")
+KINDS = ("stacks", "native stacks", "coredump", "nccl ras")
 MOST_LOOKS = 50  # of an incident, the newest
 
 
 def findings_of(session: Session, incident_id: int) -> list[Finding]:
     """Everything that was found, newest first, however old: for the report."""
-    return [_finding(row) for row in _rows(session, incident_id)]
+    looks = [_finding(row) for row in _rows(session, incident_id)]
+    return [*looks, *_of_dumps(session, incident_id)]
 
 
 def findings_now(session: Session, incident_id: int, bundles: Sequence[BundleRow]) -> list[Finding]:
@@ -33,7 +35,22 @@ def findings_now(session: Session, incident_id: int, bundles: Sequence[BundleRow
         if not replaced and not _over(row, bundles):
             found.append(finding)
         seen[subject] = max(seen.get(subject, 0), finding["ranks"])
-    return found
+    return [*found, *_of_dumps(session, incident_id)]
+
+
+def _of_dumps(session: Session, incident_id: int) -> list[Finding]:
+    """What dumps claim, newest first; a dump stays what it is, whatever the server does later."""
+    query = (
+        select(Dump)
+        .where(Dump.incident_id == incident_id, col(Dump.state).in_(("ready", "unreadable")))
+        .order_by(col(Dump.id).desc())
+        .limit(MOST_LOOKS)
+    )
+    found = [
+        dump_findings(row.document or {}, artifact_id=row.artifact_id, name=row.name)
+        for row in session.exec(query)
+    ]
+    return [one.as_json() for one in found if one.claims]
 
 
 def _rows(session: Session, incident_id: int) -> list[Diagnostic]:
@@ -61,7 +78,8 @@ def _subject(row: Diagnostic) -> tuple[Any, ...]:
     if row.kind == "coredump":
         return ("coredump", row.id)
     hosts = tuple(sorted(one["host_id"] for one in row.hosts))
-    return ("stacks", row.target_id, None if row.target_id else hosts)
+    looked_at = "nccl ras" if row.kind == "nccl ras" else "stacks"
+    return (looked_at, row.target_id, None if row.target_id else hosts)
 
 
 def _over(row: Diagnostic, bundles: Sequence[BundleRow]) -> bool:

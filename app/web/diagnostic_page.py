@@ -7,11 +7,12 @@ from sqlmodel import Session, col, select
 
 from app.store.artifacts import ArtifactStore
 from app.store.diagnostics import items_of
+from app.store.same_faults import same_as
 from app.store.tables import Artifact, Diagnostic, DiagnosticItem
 from app.store.targets import get_target
 from app.web.next_looks import next_looks
 from app.web.side_by_side import ranks_told
-from app.web.stack_columns import columns_of, part_of
+from app.web.stack_columns import Part, columns_of, part_of
 from app.web.views.comparison import ComparisonKept, comparison_in
 from app.web.views.coredump_card import cards, dumps_in
 from app.web.views.diagnostic_finding import UNFINISHED, asked_of
@@ -27,6 +28,9 @@ from app.web.views.found import (
     told_by_hosts,
     who,
 )
+from app.web.views.ranks import USUAL, Shape
+from app.web.views.ras import ras_in
+from app.web.views.same_faults import SameFaultsTold
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +39,19 @@ class Asked:
 
     sample: int | None = None
     ranks: int = 1
+    shape: Shape = USUAL
     raw: bool = False  # whether who asks may read raw evidence
 
     @property
     def chosen(self) -> bool:
         """Whether it is another part than the one that is shown first."""
         return self.sample is not None or self.ranks > 1
+
+
+def _asks(part: Part, asked: Asked) -> dict[str, str | int]:
+    """The query of a link to what is shown now; empty where nothing was chosen."""
+    chosen = {"sample": part.sample or 1, "ranks": part.number} if asked.chosen else {}
+    return {**chosen, **asked.shape.query}
 
 
 def told_of(session: Session, row: Diagnostic, items: Sequence[DiagnosticItem]) -> DiagnosticTold:
@@ -79,7 +90,7 @@ def found_in(
         sample=part.sample,
         rank_pages=part.pages if len(part.pages) > 1 else [],
         rank_page=part.number,
-        chosen=asked.chosen,
+        asks=_asks(part, asked),
         dumps=dumps,
         taken=_taken(row, items, files),
         told=told_by_hosts(row),
@@ -89,11 +100,14 @@ def found_in(
             comparison,
             next_looks(session, row, items, comparison) if asked.raw else (),
             part.link,
+            asked.shape,
         )
         if comparison
         else None,
         cards=cards([(dump.who, dump.item) for dump in dumps]),
         dumps_compared=dumps_in(row.answer),
+        ras=ras_in(row.answer),
+        same_faults=SameFaultsTold(same_as(session, row.incident_id, _fingerprints(items))),
     )
 
 
@@ -107,6 +121,10 @@ def _taken(
         for item in plain
         if item.state != "refused"
     ]
+
+
+def _fingerprints(items: Sequence[DiagnosticItem]) -> list[str]:
+    return [item.fingerprint for item in items if item.fingerprint]
 
 
 def _refused(items: Sequence[DiagnosticItem], comparison: ComparisonKept | None) -> list[Refused]:

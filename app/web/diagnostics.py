@@ -25,6 +25,7 @@ from app.web.diagnostic_page import Asked, found_in, is_live, items_in_order, to
 from app.web.jobs import told
 from app.web.render import render
 from app.web.views.diagnostics import DiagnosticFound, DiagnosticPage
+from app.web.views.ranks import Shape
 
 SAMPLES = {"stacks": 3}  # of the others one is enough
 INTERVAL_SECONDS = 5.0
@@ -37,8 +38,11 @@ def _asked(
     actor: Reader,
     sample: Annotated[int | None, Query(ge=1, le=999)] = None,
     ranks: Annotated[int, Query(ge=1, le=999)] = 1,
+    fold: str = "",
+    by: str = "",
 ) -> Asked:
-    return Asked(sample, ranks, raw=RANKS[actor.role] >= RANKS["operator"])
+    shape = Shape(folded=fold != "none", by_line=by == "line")
+    return Asked(sample, ranks, shape, raw=RANKS[actor.role] >= RANKS["operator"])
 
 
 AskedPart = Annotated[Asked, Depends(_asked)]

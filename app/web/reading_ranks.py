@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from app.domain.counting import counted
 from app.domain.stacks.wording import spans
 from app.web.views.comparison import ComparisonKept
 from app.web.views.ranks import Reading
@@ -48,13 +49,13 @@ def _readings(comparison: ComparisonKept) -> Iterator[Reading]:
 
 
 def _stuck(comparison: ComparisonKept) -> Iterator[Reading]:
-    count = comparison.samples
+    samples = counted(comparison.samples, "sample")
     if comparison.stuck:
-        yield Reading("supported", f"Stuck: no rank moved over {count} samples.")
+        yield Reading("supported", f"Stuck: no rank moved over {samples}.")
     elif comparison.stuck is False:
-        yield Reading("supported", f"Not stuck: what matters moved between {count} samples.")
+        yield Reading("supported", f"Not stuck: what matters moved between {samples}.")
     elif comparison.captured:
-        looks = "one sample" if count == 1 else f"{count} samples"
+        looks = "one sample" if comparison.samples == 1 else samples
         yield Reading("unknown", f"Slow or stuck: {looks} cannot tell here.")
 
 

@@ -3,26 +3,29 @@
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
+from app.domain.counting import counted
 from app.domain.stacks.frames import last_name
 from app.domain.stacks.wording import spans
 from app.web.formats import cut, visible
+from app.web.icicles import MOST_CLASSES, icicle_of
 from app.web.parting import tree_of
 from app.web.reading_ranks import readings
 from app.web.views.comparison import ComparisonKept, GroupKept, MissingKept, beyond_headline
 from app.web.views.found import in_order
 from app.web.views.ranks import (
     NOT_READ,
+    USUAL,
     ClassTold,
     Press,
     RankColumn,
     RanksTold,
+    Shape,
     Tree,
     UnreadTold,
 )
 
 OPEN_COLUMNS = 16  # ranks with a column each; of more, equal neighbours share one
 MOST_COLUMNS = 64
-MOST_CLASSES = 26
 MOST_UNREAD = 8
 MOST_SETTLES = 8
 LONGEST_COLUMN = 40
@@ -30,6 +33,7 @@ LONGEST = 160  # characters of a name or of ranks
 LONGEST_REASON = 400
 LONGEST_SAYS = 2_000
 _MOVED = {True: "≠ moved", False: "= same", None: "? not known"}
+NO_TREE = Tree((), 0, parts=False)
 BEYOND = "+"  # the letter of all classes after Z
 
 
@@ -37,11 +41,13 @@ def ranks_told(
     comparison: ComparisonKept,
     presses: Sequence[Press],
     stack_of: Callable[[str], str | None],
+    shape: Shape = USUAL,
 ) -> RanksTold:
     """What *comparison* says; *stack_of* links to the raw stack of a rank, where it is shown."""
     groups = _lettered(comparison)
     columns = _columns(comparison, groups)
     shown = _most_telling(columns)
+    tree = tree_of(comparison, groups[:MOST_CLASSES], shown, shape) if groups else NO_TREE
     classes = [_class(n, one, comparison, stack_of) for n, one in enumerate(groups[:MOST_CLASSES])]
     unread = _unread(comparison.missing)
     return RanksTold(
@@ -57,9 +63,8 @@ def ranks_told(
         classes_left_out=max(len(groups) - MOST_CLASSES, 0),
         unread=unread[:MOST_UNREAD],
         unread_left_out=len(unread) - len(unread[:MOST_UNREAD]),
-        tree=tree_of(comparison, groups[:MOST_CLASSES], shown)
-        if groups
-        else Tree((), 0, parts=False),
+        tree=tree,
+        icicle=icicle_of(comparison, groups, shape),
         readings=readings(comparison),
         settles=[cut(one, LONGEST_REASON) for one in comparison.settles[:MOST_SETTLES]],
         presses=presses,
@@ -165,10 +170,10 @@ def _class(
 def _movement(group: GroupKept, comparison: ComparisonKept) -> tuple[str, str]:
     samples, moved = comparison.samples, group.moved
     if moved:
-        return "quiet", f"moved, {samples} samples"
+        return "quiet", f"moved, {counted(samples, 'sample')}"
     if moved is None:
         return "unknown", "unknown: one sample" if samples < 2 else "unknown"
-    return "bad" if comparison.stuck else "quiet", f"not moved, {samples} samples"
+    return "bad" if comparison.stuck else "quiet", f"not moved, {counted(samples, 'sample')}"
 
 
 def _waits(group: GroupKept) -> str:

@@ -79,7 +79,7 @@ def test_what_holds_no_stacks_is_exit_status_1_with_the_reason(
     done = call("compare", str(path), "--json")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "No stacks in 1 files" in done.stderr or "There is no" in done.stderr
+    assert "No stacks in 1 file." in done.stderr or "There is no" in done.stderr
 
 
 def test_links_and_pipes_are_passed_over_and_named(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ RANKS = {TP0: "TP0", TP1: "TP1"}
 APART = {TP0: stacks.CHECKS_CACHE, TP1: stacks.EVICTS}
 IDLE = {TP0: stacks.POLLS, TP1: stacks.AWAITS_REQUESTS}
 FAULT = Kernel("_Z4topkIfEvPT_i", exception=14, error_at=0x10)
+TOPK = Kernel("_Z4topkIfEvPT_i")
 GATHER = Kernel("_Z31ncclDevKernel_AllGather_RING_LL24ncclDevKernelArgsStorageILm4096EE")
 
 
@@ -218,6 +219,7 @@ def test_a_coredump_with_an_exception_is_read_and_makes_the_incident_a_crash(
     document = item.detail["inspected"]
     assert document["complete"] is True
     assert document["file"] == "core.nvcudmp"
+    assert item.fingerprint == document["fingerprint"] is not None
     assert "target cudacore core.nvcudmp" in document["commands"][0]
     row = incident(stores, diagnostic_id)
     assert row.headline is not None
@@ -237,6 +239,35 @@ def test_coredumps_of_several_ranks_are_told_beside_each_other(
     [group] = answer["coredumps"]["groups"]
     assert (group["ranks"], group["waits"]) == (["TP0", "TP1"], True)
     assert [one["id"] for one in report(stores, diagnostic_id)["ruled_out"]] == ["gpu-no-exception"]
+
+
+def test_ranks_that_are_dumped_one_by_one_are_told_beside_each_other_too(
+    stores: Stores, double: Double
+) -> None:
+    Dumping(double, "complete", data=dump_bytes(Gpu([GATHER])))
+    first = pressed(stores, double, "coredump", process_ids=[TP0])
+    assert "coredumps" not in (diagnosing.ended(stores, first).answer or {})
+    row = diagnosing.diagnostic(stores, first)
+    [host] = row.hosts
+    Dumping(double, "complete", data=dump_bytes(Gpu([TOPK])))
+    second = diagnosing.press(
+        stores,
+        row.incident_id,
+        "coredump",
+        host_ids=[host["host_id"]],
+        confirm=host["name"],
+        process_ids=[TP1],
+    )
+    told = (diagnosing.ended(stores, second).answer or {})["coredumps"]
+    assert {tuple(one["ranks"]): one["waits"] for one in told["groups"]} == {
+        ("TP0",): True,
+        ("TP1",): False,
+    }
+    assert "Not in that collective: rank TP1." in told["says"]
+    assert told["taken_by"] == {"TP0": first, "TP1": second}
+    headline = incident(stores, second).headline
+    assert headline is not None
+    assert headline["id"] == "gpu-places-differ"
 
 
 def test_a_coredump_that_is_none_says_what_it_is(stores: Stores, double: Double) -> None:

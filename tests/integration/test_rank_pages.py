@@ -406,6 +406,7 @@ def test_dumps_of_several_ranks_are_told_together(reader: TestClient, shown: Sho
             {"ranks": ["TP1"], "place": "topk", "waits": False, "faulted": True},
         ],
         "missing": {"TP2": "no file"},
+        "taken_by": {"TP0": 4711},
     }
     page = dumps(shown, reader, inspected(BUSY), inspected(FAULT), together=together)
 
@@ -414,6 +415,7 @@ def test_dumps_of_several_ranks_are_told_together(reader: TestClient, shown: Sho
     assert "waits for its peers" in told
     assert "an exception" in told
     assert "no dump" in told
+    assert '<a class="chip" href="/diagnostics/4711">diagnostic 4711</a>' in told
     assert 'id="card-2"' in page
 
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from app.domain.stacks.compare import compare, tree_of
+from app.domain.stacks.counts import Counted
 from app.domain.stacks.reading import read_files
 from app.domain.stacks.samples import Missing, Sample
 from app.domain.stacks.sources import StackFile
@@ -318,14 +319,14 @@ def test_sleep_in_the_kernel_counts_once_a_second_look_confirms_it() -> None:
 
 def test_the_lowest_count_of_collectives_is_stronger_than_being_rare() -> None:
     counts = dict.fromkeys(labels(8), 48_211) | {"TP1": 48_210}
-    comparison = compared(files(GPU_WAIT), counts=counts)
+    comparison = compared(files(GPU_WAIT), counts=[Counted(counts)])
     assert comparison.outliers == ("TP1",)
     assert "48,210" in comparison.says
 
 
 def test_equal_counts_change_nothing() -> None:
     counts = dict.fromkeys(labels(8), 48_211)
-    assert compared(files(GPU_WAIT), counts=counts).outliers == ("TP6",)
+    assert compared(files(GPU_WAIT), counts=[Counted(counts)]).outliers == ("TP6",)
 
 
 # The document ------------------------------------------------------------------------------------

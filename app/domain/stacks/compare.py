@@ -3,9 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.domain.stacks.counts import Counted
 from app.domain.stacks.dump import Frame
 from app.domain.stacks.history import History, history_of
-from app.domain.stacks.judging import Judgement, Peers, Verdict, held_still, judge, weight
+from app.domain.stacks.judging import (
+    Judgement,
+    Peers,
+    Verdict,
+    behind_in,
+    held_still,
+    judge,
+    weight,
+)
 from app.domain.stacks.peers import group_name, peer_groups
 from app.domain.stacks.places import Place
 from app.domain.stacks.samples import Missing, Sample
@@ -53,6 +62,7 @@ class Comparison:
     samples: int  # of the rank that has most
     ground: str
     peers: str | None = None
+    counted: Counted | None = None  # what NCCL counts, where that decided
 
     @property
     def ranks(self) -> int:
@@ -71,21 +81,23 @@ def compare(
     samples: Sequence[Sample],
     missing: Sequence[Missing],
     *,
-    counts: Mapping[str, int] | None = None,
+    counts: Sequence[Counted] = (),
     states: Mapping[str, str] | None = None,
 ) -> Comparison:
     """What *samples* say together; the order of ranks does not matter.
 
-    *counts*: collectives that NCCL's RAS counts for a rank. *states*: letters of the processes,
-    those of ranks without stacks included. Both are stronger evidence than being a minority.
+    *counts*: collectives that NCCL's RAS counts, for each communicator by itself. *states*:
+    letters of the processes, those of ranks without stacks included. Both are stronger evidence
+    than being a minority.
     """
     histories, unplaced = _histories(samples)
     gone = [one for one in (*missing, *unplaced) if one.rank not in {h.rank for h in histories}]
     numbers = _numbers(samples, gone)
-    judged = _judged(histories, gone, numbers, counts or {}, states or {})
+    judged = _judged(histories, gone, numbers, counts, states or {})
     peers, judgement = judged[0]
     name = group_name(peers.ranks or ["?"], numbers, alone=len(judged) == 1)
     stuck = is_stuck(peers, judgement)
+    behind = behind_in(peers) if judgement.ground == "counts" else None
     return Comparison(
         verdict=judgement.verdict,
         stuck=stuck,
@@ -99,6 +111,7 @@ def compare(
         samples=max((len(one.places) for one in histories), default=0),
         ground=judgement.ground,
         peers=name,
+        counted=behind.by if behind else None,
     )
 
 
@@ -142,7 +155,7 @@ def _judged(
     histories: Sequence[History],
     missing: Sequence[Missing],
     numbers: Mapping[str, RankNumbers | None],
-    counts: Mapping[str, int],
+    counts: Sequence[Counted],
     states: Mapping[str, str],
 ) -> list[tuple[Peers, Judgement]]:
     """Each group of peers with its judgement, the one that matters most first."""

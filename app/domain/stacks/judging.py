@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from app.domain.stacks.counts import Behind, Counted, who_is_behind
 from app.domain.stacks.history import History
 from app.domain.stacks.samples import HELD_STILL, Missing
 from app.domain.stacks.waits import BLOCKED, FOR_PEERS, POINT_TO_POINT
@@ -33,7 +34,7 @@ class Peers:
     histories: tuple[History, ...]
     missing: tuple[Missing, ...]
     states: Mapping[str, str]
-    counts: Mapping[str, int]
+    counts: Sequence[Counted] = ()
 
     @property
     def total(self) -> int:
@@ -96,16 +97,15 @@ def _is_held(state: str | None, *, moved: bool | None) -> bool:
 
 def _counted(peers: Peers) -> Judgement | None:
     """NCCL counts fewer collectives for some."""
-    counts = {rank: n for rank in peers.ranks if (n := peers.counts.get(rank)) is not None}
-    counts |= {m.rank: n for m in peers.missing if (n := peers.counts.get(m.rank)) is not None}
-    if len(counts) < 2 or min(counts.values()) == max(counts.values()):
-        return None
     if any(one.moved_last for one in peers.histories):
         return None  # ranks that run are counted at different moments
-    behind = [rank for rank, count in counts.items() if count == min(counts.values())]
-    if 2 * len(behind) > len(counts):
-        return None  # some are ahead instead: launches may be, without harm
-    return Judgement("rank divergence", "counts", tuple(behind))
+    behind = behind_in(peers)
+    return Judgement("rank divergence", "counts", behind.ranks) if behind else None
+
+
+def behind_in(peers: Peers) -> Behind | None:
+    """Who of *peers* is behind by NCCL's counts, those without stacks included."""
+    return who_is_behind(peers.counts, [*peers.ranks, *(one.rank for one in peers.missing)])
 
 
 def _too_few(peers: Peers) -> Judgement | None:
@@ -182,12 +182,21 @@ def _at_one_line(histories: Sequence[History]) -> bool:
 
 
 def _none_waiting(peers: Peers) -> Judgement:
-    """Nobody waits for a peer; a rank that stands still while others do not is told."""
+    """Nobody waits for a peer; a rank that stands still while others do not is told.
+
+    So is one apart from a crowd whose launches the GPUs take no more: a full queue blocks them.
+    """
     rare = peers.rare()
     still = [one for one in peers.histories if one.rank in rare and one.moved is False]
-    if rare and len(still) == len(rare) and all(one.last.wait.kind in BLOCKED for one in still):
+    blocked = all(one.last.wait.kind in BLOCKED for one in still)
+    if rare and len(still) == len(rare) and (blocked or _launch_in_vain(peers, rare)):
         return _unless_doubtful(peers, Judgement("rank divergence", "rare", tuple(rare)))
     return Judgement("no divergence", "split")
+
+
+def _launch_in_vain(peers: Peers, but: Sequence[str]) -> bool:
+    crowd = [one for one in peers.histories if one.rank not in but]
+    return all(one.moved is False and one.last.wait.kind == "GPU call" for one in crowd)
 
 
 def _unless_doubtful(peers: Peers, found: Judgement) -> Judgement:

@@ -16,6 +16,7 @@ from app.domain.stacks.waits import Wait, wait_of
 Stage = Literal["idle", "batch", "work", "start", "elsewhere"]
 
 _LOOP = re.compile(r"event_loop\w*|worker_busy_loop|run_busy_loop")
+_TAKES_REQUESTS = "process_input_requests"
 _LOOKS_FOR_WORK = frozenset(
     (
         "recv_requests",
@@ -24,7 +25,7 @@ _LOOKS_FOR_WORK = frozenset(
         "self_check_during_idle",
         "check_memory",
         "maybe_sleep_on_idle",
-        "process_input_requests",
+        _TAKES_REQUESTS,
         "_process_input_queue",
         "dequeue",
     )
@@ -105,6 +106,8 @@ def _stage(frames: tuple[Frame, ...]) -> Stage:
     inside = names[loop + 1 :]
     if any(name in _RUNS_BATCH for name in inside):
         return "batch"
+    if inside[:1] == [_TAKES_REQUESTS] and len(inside) > 1:
+        return "work"  # of a request: new weights come this way, too
     if not inside or inside[0] in _LOOKS_FOR_WORK:
         return "idle"
     return "idle" if all(name in _MAY_DO_NOTHING for name in inside) else "work"

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from app.domain.stacks.counts import all_grew
 from app.domain.stacks.history import History
-from app.domain.stacks.judging import Judgement, Peers
+from app.domain.stacks.judging import Judgement, Peers, behind_in
 
 _SURE_IN_A_BATCH = 3  # samples: a busy server is in its forward pass in any two of them
 
@@ -14,6 +15,10 @@ def is_stuck(peers: Peers, judgement: Judgement) -> bool | None:
     False as soon as those that matter moved between the last two samples. Waiting for the GPU
     together, and the idle loop, look the same in a healthy server however often one looks.
     """
+    if stood_still(peers, judgement):
+        return True
+    if goes_on_counting(peers, judgement):
+        return False
     known = [one for one in peers.histories if one.moved is not None]
     if not known:
         return None
@@ -24,6 +29,23 @@ def is_stuck(peers: Peers, judgement: Judgement) -> bool | None:
     if len(known) < len(peers.histories) or any(one.moved for one in known):
         return None
     return None if _doubtful(peers, judgement) else True
+
+
+def stood_still(peers: Peers, judgement: Judgement) -> bool:
+    """Whether NCCL counted the same twice while some were behind: one sample is enough then."""
+    if judgement.ground != "counts" or any(
+        one.last.wait.kind == "garbage collection" for one in peers.histories
+    ):
+        return False
+    behind = behind_in(peers)
+    return behind is not None and behind.by.grew is False
+
+
+def goes_on_counting(peers: Peers, judgement: Judgement) -> bool:
+    """Whether NCCL counted more for every rank meanwhile, and the kernel holds none of them."""
+    if judgement.ground == "state" or not peers.histories:
+        return False
+    return all_grew(peers.counts, peers.ranks)
 
 
 def _moves(peers: Peers, judgement: Judgement, known: Sequence[History]) -> bool:

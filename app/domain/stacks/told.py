@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.domain.stacks.compare import Comparison, Divergence, Group
+from app.domain.stacks.counts import Counted
 from app.domain.stacks.dump import Frame
 from app.domain.stacks.samples import FailedRead, Missing, ProcessRead, Reading
 
@@ -26,6 +27,7 @@ def told(comparison: Comparison, reading: Reading | None = None) -> dict[str, An
         "majority_count": comparison.majority_count,
         "ground": comparison.ground,
         "peers": comparison.peers,
+        "counted": _counted(comparison.counted),
         "divergence": _divergence(comparison.divergence),
         "groups": [_group(one) for one in comparison.groups],
         "moved": dict(comparison.moved),
@@ -39,6 +41,18 @@ def told(comparison: Comparison, reading: Reading | None = None) -> dict[str, An
             "unrecognised": list(reading.unrecognised),
         }
     return document
+
+
+def _counted(counted: Counted | None) -> dict[str, Any] | None:
+    if counted is None:
+        return None
+    return {
+        "communicator": counted.communicator,
+        "counts": dict(counted.of),
+        "grew": counted.grew,
+        "seconds": counted.seconds,
+        "sources": list(counted.sources),
+    }
 
 
 def _group(group: Group) -> dict[str, Any]:

@@ -46,7 +46,15 @@ _OPERATIONS = re.compile(
 )
 _COMMUNICATION = re.compile(
     r"distributed_c10d|pynccl|parallel_state|communication_op|communicator|custom_all_reduce"
-    r"|all_reduce|functional_collectives|pymscclpp|triton_symm_mem|symm_mem|hpu_|npu_|xpu_"
+    r"|all_?reduce|functional_collectives|pymscclpp|triton_symm_mem|symm_mem|hpu_|npu_|xpu_"
+    r"|flashinfer_comm"
+)
+_COMMUNICATES = re.compile(r"(^|/)(deep_ep|flashinfer/comm|_symmetric_memory|mori)/")
+# What libraries of their own call it, where torch's names are not used.
+_OTHER_NAMES = (
+    (re.compile(r"(trtllm|flashinfer|mnnvl)\w*_all_?reduce\w*"), "all_reduce"),
+    (re.compile(r"(low_latency_|internode_|intranode_)?dispatch"), "dispatch"),  # of experts
+    (re.compile(r"(low_latency_|internode_|intranode_)?combine"), "combine"),
 )
 _BETWEEN = frozenset(("_ops.py", "_classes.py", "_library.py", "custom_ops.py"))
 _NATIVE_NAMES: tuple[tuple[str, Kind], ...] = (
@@ -58,8 +66,11 @@ _NATIVE_NAMES: tuple[tuple[str, Kind], ...] = (
         r"^p?nccl[A-Z]|^nccl\w*Kernel|c10d::|^gloo::|ProcessGroup(NCCL|Gloo)|mscclpp",
         "collective",
     ),
-    (r"^cu(da)?EventSynchronize", "GPU event"),
-    (r"^cu(da)?(Stream|Device|Ctx|Context)Synchronize|^cu(da)?Memcpy(?!\w*Async)", "GPU sync"),
+    (r"^(cu(da)?|hip)EventSynchronize", "GPU event"),
+    (
+        r"^(cu(da)?|hip)((Stream|Device|Ctx|Context)Synchronize|Memcpy(?!\w*Async))",
+        "GPU sync",
+    ),
     (r"^cu[A-Z]\w+|^cuda[A-Z]\w+|^hip[A-Z]\w+", "GPU call"),
     (r"^zmq_|^zmq::", "IPC receive"),
     (r"take_gil|PyEval_(Restore|Acquire)Thread", "GIL wait"),
@@ -131,12 +142,17 @@ def _collective(python: Sequence[Frame]) -> tuple[str | None, tuple[str, ...]]:
     operation = None
     for at, frame in enumerate(python):
         name, file = last_name(frame.function), base_name(frame.file)
-        if _COMMUNICATION.search(file):
-            if operation is None and (known := _OPERATIONS.fullmatch(name)):
-                operation = known[0].lstrip("_")
+        if _COMMUNICATION.search(file) or _COMMUNICATES.search(frame.file):
+            operation = operation or _operation(name)
         elif file not in _BETWEEN:
             return operation, tuple(map(coarse_key, python[at : at + _SITE_FRAMES]))
     return operation, ()
+
+
+def _operation(name: str) -> str | None:
+    if known := _OPERATIONS.fullmatch(name):
+        return known[0].lstrip("_")
+    return next((told for pattern, told in _OTHER_NAMES if pattern.fullmatch(name)), None)
 
 
 def _python_kind(python: Sequence[Frame]) -> Kind | None:
@@ -166,6 +182,8 @@ def _collects_garbage(newest: Sequence[Frame]) -> Kind | None:
 
 
 def _gpu_kind(function: str, file: str) -> Kind | None:
+    if (last_name(function), file) == ("replay", "graphs.py"):
+        return "GPU call"
     if last_name(function) not in ("synchronize", "wait", "query", "wait_event", "wait_stream"):
         return None
     return "GPU sync" if file == "__init__.py" or function.startswith("Stream.") else "GPU event"

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from app.domain.counting import counted
 from app.domain.stacks.frames import last_name
 from app.domain.stacks.history import History
-from app.domain.stacks.judging import Judgement, Peers
+from app.domain.stacks.judging import Judgement, Peers, behind_in
 from app.domain.stacks.samples import Missing
-from app.domain.stacks.stillness import spends_its_time_there
+from app.domain.stacks.stillness import goes_on_counting, spends_its_time_there, stood_still
 
 _STATES = {
     "T": "is stopped (state T)",
@@ -104,16 +105,22 @@ def _divergence(peers: Peers, judgement: Judgement) -> str:
     who = spans([one.rank for one in out])
     there = _plural(_where(out[0]), len(out)) if out else "was not read"
     if judgement.ground == "counts":
-        low = min(peers.counts[rank] for rank in judgement.outliers)
-        high = max(peers.counts.values())
-        counted = f"NCCL counts {low:,} collectives for {who}, {high:,} for others"
-        return f"{counted}; {who} {there}; {rest}."
+        return f"{_counts(peers, who)}; {who} {there}{f'; {rest}' if rest else ''}."
     link = "not there" if judgement.ground == "awaited" else "elsewhere"
     if len(out) == 1:
         return f"{rest}; {who} is {link}: it {there}.{hidden}"
     inside = [one.rank for one in peers.histories if one.rank not in judgement.outliers]
     each = "; ".join(list(_classes(peers, but=inside))[:3])
     return f"{rest}; {who} are {link}: {each}.{hidden}"
+
+
+def _counts(peers: Peers, who: str) -> str:
+    behind = behind_in(peers)
+    assert behind is not None
+    low, high = min(behind.by.of[rank] for rank in behind.ranks), max(behind.by.of.values())
+    name = behind.by.communicator
+    where = f" in communicator {name}" if name else ""
+    return f"NCCL counts {low:,} collectives for {who}, {high:,} for others{where}"
 
 
 def _held(peers: Peers, judgement: Judgement) -> str:
@@ -195,15 +202,17 @@ _HEADS = {
 
 
 def _movement(peers: Peers, judgement: Judgement, *, stuck: bool | None) -> str:
+    if told := _by_counts(peers, judgement, stuck=stuck):
+        return told
     if not peers.histories:
         return ""
     samples = min(len(one.places) for one in peers.histories)
     if samples < 2 and judgement.verdict == "idle":
         return "One sample does not show whether the loop turns."
     if samples < 2:
-        return "One sample cannot tell slow from stuck."
+        return f"One sample cannot tell slow from stuck{_doubt(judgement)}."
     seconds = max((one.seconds or 0.0 for one in peers.histories), default=0.0)
-    over = f"{samples} samples" + (f" in {seconds:.0f} s" if seconds else "")
+    over = counted(samples, "sample") + (f" in {seconds:.0f} s" if seconds else "")
     if stuck:
         return f"Nothing moved over {over}: stuck."
     moving = [one.rank for one in peers.histories if one.moved_last]
@@ -214,6 +223,23 @@ def _movement(peers: Peers, judgement: Judgement, *, stuck: bool | None) -> str:
     if moving:
         return f"{spans(moving)} moved over {over}."
     return f"Nothing moved over {over}, which does not prove it stuck."
+
+
+def _by_counts(peers: Peers, judgement: Judgement, *, stuck: bool | None) -> str:
+    """What NCCL's counts show of movement; empty where they decide nothing."""
+    if stood_still(peers, judgement):
+        return "No count of NCCL changed between two answers: stuck."
+    if stuck is False and goes_on_counting(peers, judgement):
+        return "NCCL's counts of all of them grew meanwhile: not stuck."
+    return ""
+
+
+def _doubt(judgement: Judgement) -> str:
+    """Ranks are read one after another, so a busy server's stand apart in most single samples."""
+    apart = judgement.verdict in ("rank divergence", "different collectives")
+    if not apart or judgement.ground in ("state", "counts"):
+        return ""
+    return ", nor a rank that is lost from one of a busy server: take a second"
 
 
 def _coverage(peers: Peers) -> str:

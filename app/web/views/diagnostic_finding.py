@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from app.domain.counting import counted
 from app.domain.ladder import rung_of
 from app.domain.timeline import STEP_NAMES
 from app.protocol.messages import Fact
@@ -10,6 +11,8 @@ from app.web.formats import size, visible
 from app.web.views.comparison import ComparisonKept, comparison_in, headline
 from app.web.views.coredump_card import dumps_in, inspected_in
 from app.web.views.found import GROWING, STACKS, Dump, process_of, told_by_hosts, who
+from app.web.views.ras import headline as ras_headline
+from app.web.views.ras import ras_in
 
 UNFINISHED = ("queued", "running")
 LONGEST_REASON = 90  # characters of a refusal
@@ -35,6 +38,8 @@ def so_far(row: Diagnostic, items: Sequence[DiagnosticItem]) -> str:
         told = _stacks_found(row, items)
     elif row.kind == "coredump":
         told = _coredumps_found(row, items)
+    elif ras := ras_in(row.answer):
+        told = ras_headline(ras)
     elif row.kind == "server dumps" and items:
         told = _dumps_copied(items)
     else:
@@ -60,9 +65,9 @@ def _stacks_found(row: Diagnostic, items: Sequence[DiagnosticItem]) -> str:
     asked = asked_of(row, items)
     if not items:
         return f"{row.kind.capitalize()}: {_nothing(row)}"
-    told = f"{len(read)} of {asked} rank{'s' if asked != 1 else ''} read"
+    told = f"{len(read)} of {counted(asked, 'rank')} read"
     if samples:
-        told += f", {samples} sample{'s' if samples != 1 else ''}"
+        told += f", {counted(samples, 'sample')}"
     if row.state in UNFINISHED:
         return f"{told} so far"
     lost = [item for item in items if item.state == "refused" and process_of(item) not in read]
@@ -90,7 +95,7 @@ def _coredumps_found(row: Diagnostic, items: Sequence[DiagnosticItem]) -> str:
 def _dumps_copied(items: Sequence[DiagnosticItem]) -> str:
     states = [item.state for item in items]
     copied, known = states.count("done"), states.count("here-already")
-    told = f"{copied} dump{'s' if copied != 1 else ''} copied"
+    told = f"{counted(copied, 'dump')} copied"
     if known:
         told += f", {known} here already"
     lost = [item for item in items if item.state == "refused"]
@@ -110,7 +115,7 @@ def _files_found(row: Diagnostic, items: Sequence[DiagnosticItem]) -> str:
         return f"{name}: {_nothing(row)}"
     files = sum(item.state == "done" for item in items)
     lost = [item for item in items if item.state == "refused"]
-    return f"{name}: {files} file{'s' if files != 1 else ''} taken{_why(lost)}"
+    return f"{name}: {counted(files, 'file')} taken{_why(lost)}"
 
 
 def _standing_out(facts: Sequence[Fact]) -> str:

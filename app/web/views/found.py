@@ -1,7 +1,7 @@
 """What a diagnostic brought: of whom, from where, and why not."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,8 +9,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.protocol.messages import Fact, Message
 from app.store.tables import Artifact, Diagnostic, DiagnosticItem
+from app.web.views.artifacts import is_profile
 from app.web.views.coredump_card import Cards, DumpsKept
 from app.web.views.ranks import RanksTold
+from app.web.views.ras import RasKept
+from app.web.views.same_faults import SameFaultsTold
 from app.web.views.stacks import Column
 
 STACKS = ("stacks", "native stacks")
@@ -101,6 +104,11 @@ class Taken:
     item: DiagnosticItem
     artifact: Artifact | None
 
+    @property
+    def is_profile(self) -> bool:
+        """Whether it can be opened as a flame graph."""
+        return self.artifact is not None and is_profile(self.artifact)
+
 
 @dataclass(frozen=True)
 class ToldByHost:
@@ -149,7 +157,7 @@ class Found:
     sample: int | None  # the one that is shown
     rank_pages: Sequence[RankPage]
     rank_page: int
-    chosen: bool  # a sample or a part of the ranks was asked for, and is kept to
+    asks: Mapping[str, str | int]  # the query of what was chosen and is kept to: sample, shape, …
     dumps: Sequence[Dump]
     taken: Sequence[Taken]
     told: Sequence[ToldByHost]
@@ -158,3 +166,5 @@ class Found:
     compared: RanksTold | None  # what the stacks of all ranks say together
     cards: Cards  # what was read of coredumps
     dumps_compared: DumpsKept | None
+    ras: RasKept | None  # what NCCL counts
+    same_faults: SameFaultsTold

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.domain.ladder import Rung
+from app.web.views.icicle import Icicle
 
 NOT_READ = "?"
 
@@ -86,12 +87,29 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """How calls are drawn: long runs as one, and a call as the same whichever line it is at."""
+
+    folded: bool = True
+    by_line: bool = False
+
+    @property
+    def query(self) -> dict[str, str]:
+        """As a link asks for it; what is usual is left out."""
+        return ({} if self.folded else {"fold": "none"}) | ({"by": "line"} if self.by_line else {})
+
+
+USUAL = Shape()
+
+
+@dataclass(frozen=True)
 class Tree:
     """The stacks of all classes as one tree of calls. *left_out* did not fit on the page."""
 
     calls: Sequence[Call]
     left_out: int
     parts: bool  # whether they part at all
+    shape: Shape = USUAL
 
 
 @dataclass(frozen=True)
@@ -129,6 +147,7 @@ class RanksTold:
     unread: Sequence[UnreadTold]
     unread_left_out: int
     tree: Tree
+    icicle: Icicle | None  # None: they do not part, so all would be as wide
     readings: Sequence[Reading]
     settles: Sequence[str]
     presses: Sequence[Press]
