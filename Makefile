@@ -7,9 +7,10 @@ BIN    := $(VENV)/bin
 # Two more than there are cores: some tests wait for processes and clocks.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 2, 16))')
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
+MINUTES ?= 5
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: run test check quick unit bench base agent-file format screenshots clean
+.PHONY: run test check quick unit bench fuzz base agent-file format screenshots clean
 
 run: $(VENV)/.console  ## the console on http://127.0.0.1:8000
 	$(BIN)/incident-console serve
@@ -31,6 +32,10 @@ unit: $(VENV)/.test  ## the pure functions
 
 bench: $(VENV)/.test  ## the tables of docs/benchmarks.md; never part of `test`
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest tests/benchmarks -m benchmark -s
+
+fuzz: $(VENV)/.test  ## changed pickles for MINUTES, led by coverage where atheris can be had; never part of `test`
+	-$(PIP) -e '.[fuzz]'
+	$(BIN)/python -m tests.fuzz.pickled $$(( $(MINUTES) * 60 ))
 
 screenshots: $(VENV)/.test  ## the pictures of the README, of a seeded console
 	$(BIN)/python -m tests.e2e.pictures

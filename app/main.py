@@ -17,12 +17,17 @@ from app.web import (
     audit,
     bundles,
     diagnostics,
+    dump_choices,
+    dump_comparisons,
+    dumps,
     failures,
+    flames,
     health,
     hosts,
     incidents,
     jobs,
     login,
+    recordings,
     reports,
     shares,
     targets,
@@ -32,11 +37,15 @@ from app.web.api import accounts as accounts_api
 from app.web.api import artifacts as artifacts_api
 from app.web.api import bundles as bundles_api
 from app.web.api import diagnostics as diagnostics_api
+from app.web.api import dumps as dumps_api
 from app.web.api import hosts as hosts_api
 from app.web.api import incidents as incidents_api
 from app.web.api import jobs as jobs_api
+from app.web.api import recordings as recordings_api
+from app.web.api import replays as replays_api
 from app.web.api import reports as reports_api
 from app.web.api import targets as targets_api
+from app.web.api import uploads as uploads_api
 from app.web.assets import Assets
 from app.web.bodies import BodyLimit
 from app.web.failures import LastResort
@@ -53,8 +62,13 @@ PAGES = (
     hosts,
     bundles,
     diagnostics,
+    dumps,
+    dump_choices,
+    dump_comparisons,
+    recordings,
     jobs,
     artifacts,
+    flames,
     reports,
     shares,
     accounts,
@@ -67,8 +81,12 @@ API = (
     hosts_api,
     bundles_api,
     diagnostics_api,
+    dumps_api,
+    recordings_api,
+    replays_api,
     jobs_api,
     artifacts_api,
+    uploads_api,
     reports_api,
     accounts_api,
 )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from app.store.stores import Stores
 
-PAGES = {f"tests/e2e/test_{name}.py" for name in ("every_page", "keys", "roles", "shell")}
+PAGES = {f"tests/e2e/test_{name}.py" for name in ("every_page", "flame", "keys", "roles", "shell")}
 COREDUMPS = {f"tests/integration/test_{name}.py" for name in ("cli_coredump", "coredump_story")}
 PASSWORD = "correct horse battery"  # of every user
 BASE_URL = "http://127.0.0.1"

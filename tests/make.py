@@ -5,10 +5,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from app.clients.dumps import Reading, index_file
 from app.domain.capture import Bundle, Capture
-from app.store import landing
+from app.domain.dumps.recorded import Row
+from app.store import dump_rows, dumps, landing
 from app.store.audit import Actor
 from app.store.database import reading, writing
+from app.store.dump_tables import Dump
+from app.store.evidence import attach
 from app.store.incidents import OpenIncident, open_incident
 from app.store.stores import Stores
 from app.store.tables import BundleRow, Incident, Job, Target
@@ -112,3 +116,56 @@ def bundle(
         landing.take_in_target(session, row)
         landing.tell(session, row, actor=MIRA, at=at)
     return row
+
+
+def dump(
+    stores: Stores,
+    incident: Incident,
+    content: bytes,
+    name: str = "crash.pkl",
+    *,
+    at: datetime = NOON,
+) -> Dump:
+    """A file of recorded requests on an incident, read as its job reads it; the job is over."""
+    stored = stores.artifacts.put(content)
+    with writing(stores.engine) as session:
+        artifact = attach(
+            session,
+            stored,
+            incident_id=incident.id,
+            name=name,
+            kind=dumps.KIND,
+            taken_from="upload from a test",
+            actor=MIRA,
+            at=at,
+        )
+        row = Dump(
+            incident_id=incident.id or 0,
+            artifact_id=artifact.id or 0,
+            sha256=stored.sha256,
+            name=name,
+            added_by=MIRA.name,
+            added_at=at,
+        )
+        session.add(row)
+        session.flush()
+        job = Job(
+            key=f"dump {row.id}",
+            kind="ingest",
+            incident_id=incident.id,
+            partition=f"dump:{row.id}",
+            arguments={"dump_id": row.id},
+            state="succeeded",
+            requested_by=MIRA.name,
+            created_at=at,
+            finished_at=at,
+        )
+        session.add(job)
+        session.flush()
+        row.job_id = job.id
+    rows: list[Row] = []
+    with stores.artifacts.as_file(stored.sha256) as path:
+        document = index_file(path, reading=Reading(called=name), take=rows.extend)
+    with writing(stores.engine) as session:
+        dump_rows.put_rows(session, row.id or 0, rows)
+        return dumps.settle(session, row.id or 0, document, at=at)

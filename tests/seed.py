@@ -13,7 +13,7 @@ from app.store.database import writing
 from app.store.incidents import Changes, change_incident, get_incident
 from app.store.stores import Stores
 from app.store.tables import Diagnostic, DiagnosticItem, Host, Incident, Target
-from tests import hosts, make, stacks
+from tests import hosts, make, recorded, stacks
 from tests.compared import BUSY, FAULT, comparison_of_bodies, inspected
 from tests.situations import gone, healthy, quiet, slow, stuck
 
@@ -57,8 +57,21 @@ def fill(stores: Stores, now: datetime) -> None:  # noqa: PLR0915  (a list, one 
     fine = opened("KV use climbs", "agent-pool", 300, "sev3")
     make.bundle(stores, fine, targets["agent-pool"], healthy(), at=ago(290))
     _change(stores, fine, ago(280), state="mitigated", assignee="mira", tags=["kv", "sessions"])
+    _recorded(stores, down, ago(29))
     text = opened("Greedy text differs since weights 0413", "eval-1", 660, "sev3")
     _change(stores, text, ago(600), state="acknowledged", problem_class="wrong output")
+
+
+def _recorded(stores: Stores, incident: Incident, at: datetime) -> None:
+    """Two crash dumps that share requests, and one whose end is missing."""
+    ended = [recorded.request(number, tokens=40 + 9 * number) for number in range(64)]
+    stuck = [recorded.request(number, finished=False) for number in range(64, 70)]
+    image = recorded.request(57, finished=False, rid="photo", image_data=["data:image/png;base64,"])
+    first = recorded.dump([*ended, *stuck, image])
+    make.dump(stores, incident, first, "crash_dump_2026-11-30_02-31-07.pkl", at=at)
+    again = recorded.dump([*ended[:9], *stuck[:2], image])
+    make.dump(stores, incident, again, "crash_dump_2026-11-30_02-40-12.pkl", at=at)
+    make.dump(stores, incident, first[: len(first) // 2], "cut_off.pkl", at=at)
 
 
 def _look_inside(stores: Stores, incident: Incident, target: Target, now: datetime) -> None:
@@ -84,6 +97,7 @@ def _look_inside(stores: Stores, incident: Incident, target: Target, now: dateti
         says="Coredump of TP0: complete.",
         target_id=target.id,
     )
+    _profile(stores, incident, gpu, target, now - timedelta(minutes=2))
     assert incident.id is not None
     assert taken.id is not None
     event = DiagnosticTaken(taken.id, "stacks", (gpu.name,), taken.says)
@@ -127,6 +141,22 @@ def _inspected_dump(at: datetime) -> DiagnosticItem:
     dump = hosts.coredump(taken_at=at)
     dump.detail = {**dump.detail, "inspected": inspected(FAULT, BUSY)}
     return dump
+
+
+def _profile(stores: Stores, incident: Incident, host: Host, target: Target, at: datetime) -> None:
+    """Two seconds of TP5, which waits for a lock."""
+    says = "99 samples in 2 s, idle threads included."
+    hosts.diagnostic(
+        stores,
+        incident,
+        host,
+        [hosts.item(5, sample=None, kind="cpu profile", taken_at=at, says=says)],
+        kind="cpu profile",
+        at=at,
+        says=says,
+        bodies=[hosts.PROFILE.read_bytes()],
+        target_id=target.id,
+    )
 
 
 def _change(stores: Stores, incident: Incident, at: datetime, **changes: object) -> None:

@@ -9,8 +9,9 @@ import orjson
 import typer
 
 from app.cli.summary_text import printable, table
-from app.clients.coredumps import inspect_file
-from app.errors import Rejected
+from app.clients.coredumps import as_text, inspect_file
+from app.domain.coredump.document import unreadable
+from app.errors import NotFound, Rejected
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 _MOST_SHOWN = 8
@@ -26,13 +27,22 @@ def inspect(path: Dump, *, as_json: AsJson = False) -> None:
     Needs no GPU and no cuda-gdb, and changes nothing. The file is read in a process that can do
     nothing else. Exit status 0 only for a dump that was read; else the reason is given.
     """
-    document = inspect_file(path)
+    try:
+        document = inspect_file(path)
+    except (NotFound, Rejected) as error:
+        if as_json:
+            _write(unreadable(as_text(path), "not readable", error.detail, None))
+        raise
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(document) + b"\n")
+        _write(document)
     elif document["complete"]:
         typer.echo("\n".join(_lines(document)))
     if not document["complete"]:
         raise Rejected(printable(f"{document['file']}: {document['note']}"))
+
+
+def _write(document: Mapping[str, Any]) -> None:
+    sys.stdout.buffer.write(orjson.dumps(document) + b"\n")
 
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:

@@ -61,12 +61,14 @@ def trigger(
 
 
 def _named(pid: int, table: ProcessTable) -> Process:
-    for server in table.processes().servers:
+    told = table.processes()
+    for server in told.servers:
         for process in server.processes:
             if process.pid == pid:
                 return process
     raise NotFound(
-        f"Process {pid} is no part of a server on this host.",
+        f"Process {pid} is no part of a server on this host{' that is told' if told.cut else ''}.",
+        why=told.cut,
         fix="Name a rank of an SGLang or vLLM server, by the pid that it has here.",
         command="incident-console preflight",
     )

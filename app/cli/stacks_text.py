@@ -14,7 +14,7 @@ _MOVED = {True: "moved", False: "same", None: "?"}
 
 def comparison_text(told: Mapping[str, Any]) -> str:
     """*told* (interface, stacks compare) as lines of plain text; unknown is a ``?``."""
-    blocks = (_head, _groups, _parting, _missing, _settles)
+    blocks = (_head, _groups, _parting, _missing, _restarted, _settles)
     return "\n\n".join("\n".join(lines) for block in blocks if (lines := list(block(told))))
 
 
@@ -61,12 +61,25 @@ def _missing(told: Mapping[str, Any]) -> Iterator[str]:
     if not told["missing"]:
         return
     yield "not read"
-    for one in told["missing"][:_MOST_GROUPS]:
-        yield printable(f"  {one['rank']}: {one['reason']} {one['fix'] or ''}".rstrip())
-        if one["command"]:
-            yield printable(f"    {one['command']}")
-    left = len(told["missing"]) - _MOST_GROUPS
-    if left > 0:
+    alike: dict[tuple[str | None, ...], list[str]] = {}
+    for one in told["missing"]:
+        why = (one["reason"], one["fix"], one["command"])
+        alike.setdefault(why, []).append(one["rank"])
+    for (reason, fix, command), ranks in list(alike.items())[:_MOST_GROUPS]:
+        yield printable(f"  {spans(ranks)}: {reason} {fix or ''}".rstrip())
+        if command:
+            yield printable(f"    {command}")
+    if left := sum(len(ranks) for ranks in list(alike.values())[_MOST_GROUPS:]):
+        yield f"  and {left} more"
+
+
+def _restarted(told: Mapping[str, Any]) -> Iterator[str]:
+    restarted = [one for one in told["pyspy_errors"] if one["kind"] == "restarted"]
+    if restarted:
+        yield "started anew"
+    for one in restarted[:_MOST_GROUPS]:
+        yield printable(f"  {one['reason']} {one['fix']}")
+    if (left := len(restarted) - _MOST_GROUPS) > 0:
         yield f"  and {left} more"
 
 

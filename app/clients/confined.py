@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+TOLD = "READER_IS_TOLD"  # the variable that carries limits and question
 OUT_OF_MEMORY = 86  # exit status; what else ends it tells by itself
 _NOBODY = 65_534
 _OPEN_DESCRIPTORS = 3  # input, output, errors
@@ -32,7 +33,7 @@ def confined(answer: Answer) -> None:
 
     Called once, by the main module of a process of its own, after all of its imports.
     """
-    told = orjson.loads(sys.argv[1])
+    told = orjson.loads(os.environ.pop(TOLD))  # no argument: those are shown to everybody
     limits = told["limits"]
     offline = _leave()
     _limit(limits["memory_bytes"] + limits["mapped_bytes"], limits["cpu_seconds"])
@@ -44,6 +45,16 @@ def confined(answer: Answer) -> None:
         sys.stdout.buffer.flush()
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
+    os._exit(0)  # nothing is left to be done, and freeing a large file's values takes a while
+
+
+def send_line(line: bytes) -> None:
+    """Hand on *line* before the answer is there; it has no line end inside and none at its end.
+
+    For a reader that ``sandbox.run_apart`` was given a listener for.
+    """
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.write(b"\n")
 
 
 def _leave() -> bool:

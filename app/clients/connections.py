@@ -36,7 +36,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[_SocketOption] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        *others, last = await self._addresses(host, port)
+        *others, last = await self.addresses(host, port)
         for address in others:
             with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
                 return await self._plain.connect_tcp(
@@ -44,7 +44,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
                 )
         return await self._plain.connect_tcp(last, port, timeout, local_address, socket_options)
 
-    async def _addresses(self, host: str, port: int) -> list[str]:
+    async def addresses(self, host: str, port: int) -> list[str]:
         """The addresses of *host*, all checked; looked up once, also when several ask at once."""
         lookup = self._lookups.get((host, port))
         if lookup is None or (lookup.done() and lookup.exception()):

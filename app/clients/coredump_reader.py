@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.clients.confined import confined
+from app.domain.coredump.document import unreadable
 from app.domain.coredump.inspect import inspect_coredump
 
 
@@ -19,7 +20,11 @@ def answer(descriptor: int, asked: Mapping[str, Any]) -> dict[str, Any]:
         return b"".join(pieces)
 
     size_bytes = os.fstat(descriptor).st_size
-    return inspect_coredump(asked["file"], asked["path"], size_bytes, read)
+    try:
+        return inspect_coredump(asked["file"], asked["path"], size_bytes, read)
+    except OSError as error:  # of the disk, or of the network that it lies behind
+        says = f"Reading it failed: {error.strerror}."
+        return unreadable(asked["file"], "not readable", says, None)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Reading a CUDA coredump that is a file here, without ever trusting it."""
 
+import errno
 import os
 import stat
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ def inspect_file(path: Path, *, called: str | None = None) -> Mapping[str, Any]:
 
     Raises NotFound and Rejected for a path that has no regular file to be read.
     """
-    file, whole = called or _text(path), called or str(path.absolute())
+    file, whole = called or as_text(path), called or str(path.absolute())
     asked = {"file": file, "path": whole if whole.isprintable() else _UNNAMEABLE}
     descriptor = _opened(path)
     try:
@@ -40,16 +41,28 @@ def _opened(path: Path) -> int:
         # Not waiting: opening a FIFO without a writer would.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError as error:
-        raise NotFound(f"There is no file {_text(path)}.") from error
+        raise NotFound(f"There is no file {as_text(path)}.") from error
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise Rejected(f"{_text(path)} cannot be opened: {reason}.") from error
+        raise _closed(path, error) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise Rejected(f"{_text(path)} is no regular file.", fix="Name the dump itself.")
+        raise _no_file(path)
     return descriptor
 
 
-def _text(path: Path) -> str:
+def _closed(path: Path, error: OSError | ValueError) -> Rejected:
+    if not isinstance(error, OSError):
+        return Rejected(f"{as_text(path)} cannot be opened: not a path.")
+    if error.errno == errno.ENXIO:
+        return _no_file(path)  # a socket
+    fix = "Read it as its owner, or have a copy made." if error.errno == errno.EACCES else None
+    return Rejected(f"{as_text(path)} cannot be opened: {error.strerror}.", fix=fix)
+
+
+def _no_file(path: Path) -> Rejected:
+    return Rejected(f"{as_text(path)} is no regular file.", fix="Name the dump itself.")
+
+
+def as_text(path: Path) -> str:
     """*path* as JSON can have it: bytes that are no UTF-8 are written as escapes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,14 +20,14 @@ from typing import Any, Literal
 import orjson
 
 import app
-from app.clients.confined import OUT_OF_MEMORY
+from app.clients.confined import OUT_OF_MEMORY, TOLD
 
 _MIB = 1024 * 1024
 _PIECE_BYTES = 65_536
 _LOOK_SECONDS = 0.05
 _MOST_ERRORS_BYTES = 65_536
 # Its own copy of the package, wherever that lies; nothing of the folder it is started in.
-_START = (
+START = (
     "import sys, runpy; sys.path.insert(0, sys.argv.pop(1));"
     " runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 )
@@ -65,27 +65,39 @@ class Refused:
     says: str
 
 
+Listener = Callable[[bytes], None]
+
+
 def run_apart(
-    module: str, descriptor: int, asked: Mapping[str, Any], limits: Limits = Limits()
+    module: str,
+    descriptor: int,
+    asked: Mapping[str, Any],
+    limits: Limits = Limits(),
+    *,
+    take: Listener | None = None,
 ) -> Answered | Refused:
     """What *module* makes of the open file *descriptor*, which becomes its standard input.
 
     *module* ends in ``confined(answer)``; *asked* goes to its ``answer`` and comes from us, the
     file does not. Both have to fit into JSON.
+
+    *take* gets each line that the reader sends before its answer, without the line end, as it
+    comes; what it raises ends the reading and is raised here. Lines that were taken stand, also
+    when the reading is refused later on. Without *take*, a reader has only its answer.
     """
     began = time.monotonic()
     told = orjson.dumps({"limits": asdict(limits), "asked": asked}).decode()
     root = str(Path(app.__file__).parents[1])
     process = subprocess.Popen(  # noqa: S603  (a list, no shell)
-        [sys.executable, "-I", "-c", _START, root, module, told],
+        [sys.executable, "-I", "-c", START, root, module],
         stdin=descriptor,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=_ENVIRONMENT,
+        env={**_ENVIRONMENT, TOLD: told},
         cwd="/",
         start_new_session=True,
     )
-    talk = _Talk(process, limits)
+    talk = _Talk(process, limits, take)
     with process:  # closes the pipes and waits
         try:
             talk.listen(began + limits.deadline_seconds)
@@ -101,6 +113,8 @@ class _Talk:
 
     process: subprocess.Popen[bytes]
     limits: Limits
+    take: Listener | None = None
+    heard_bytes: int = 0
     out: bytearray = field(default_factory=bytearray)
     errors: bytearray = field(default_factory=bytearray)
     met: Limit | None = None
@@ -126,12 +140,22 @@ class _Talk:
         if not piece:
             selector.unregister(key.fileobj)
         elif key.data is self.out:
-            self.out += piece
-            if len(self.out) > self.limits.output_bytes:
+            self.heard_bytes += len(piece)
+            if self.heard_bytes > self.limits.output_bytes:
                 self.met = "output"
+                return
+            self.out += piece
+            if self.take is not None:
+                self._hand_on(self.take)
         else:
             self.errors += piece
             del self.errors[:-_MOST_ERRORS_BYTES]  # the end of it says what happened
+
+    def _hand_on(self, take: Listener) -> None:
+        *lines, rest = self.out.split(b"\n")
+        self.out[:] = rest
+        for line in lines:
+            take(bytes(line))
 
 
 def _outcome(talk: _Talk, status: int, limits: Limits, seconds: float) -> Answered | Refused:
@@ -141,11 +165,11 @@ def _outcome(talk: _Talk, status: int, limits: Limits, seconds: float) -> Answer
         return Refused("output", f"Rejected: more than {limits.output_bytes} bytes of answer.")
     if status < 0:
         return _ended_by(-status, limits)
-    if status == OUT_OF_MEMORY or _error_class(talk.errors) == "MemoryError":
+    if status == OUT_OF_MEMORY or error_class(talk.errors) == "MemoryError":
         size = (limits.memory_bytes + limits.mapped_bytes) // _MIB
         return Refused("memory", f"Rejected: reading it takes more than {size} MiB of memory.")
     if status:
-        return Refused("failure", f"Rejected: its reader broke off ({_error_class(talk.errors)}).")
+        return Refused("failure", f"Rejected: its reader broke off ({error_class(talk.errors)}).")
     try:
         answer = orjson.loads(bytes(talk.out))
         return Answered(answer["answer"], seconds, answer["offline"])
@@ -167,8 +191,8 @@ def _ended_by(number: int, limits: Limits) -> Refused:
     return Refused("crash", f"Rejected: its reader crashed ({name}).")
 
 
-def _error_class(errors: bytes | bytearray) -> str:
-    """The kind of error that ended a reader; never its words, which may be the file's."""
+def error_class(errors: bytes | bytearray) -> str:
+    """The kind of error that ended a process; never its words, which may be the file's."""
     lines = bytes(errors).strip().splitlines()
     found = _ERROR_CLASS.match(lines[-1]) if lines else None
     return found[1].decode() if found else "no reason given"

@@ -28,6 +28,7 @@ from app.domain.outcomes import outcome_of
 from app.domain.redaction import Fingerprint, mask_known, redact_body, redact_text
 from app.errors import Rejected
 
+NOT_CONNECTED = "No connection"
 _KEPT_HEADERS = ("server", "content-type")
 _MAX_HEADER_CHARACTERS, _MAX_DETAIL_CHARACTERS = 200, 300
 _KEPT_OF_A_CUT_BODY_BYTES = 64 * KIB
@@ -75,11 +76,12 @@ class TargetAddress:
 class _Exchange:
     """How far one exchange came; what is here when time is up is what there is."""
 
+    sent: bytes | None = None  # None: nothing, it is only asked
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     location: str = ""
     body: bytearray = field(default_factory=bytearray)
-    stage: str = "No connection"
+    stage: str = NOT_CONNECTED
     problem: str = ""  # why the answer is not used
 
 
@@ -118,7 +120,19 @@ class TargetClient:
     async def ask(self, endpoint: Endpoint, *, timeout_seconds: float | None = None) -> Capture:
         """What *endpoint* said, once, in at most *timeout_seconds* (the endpoint's own if None)."""
         limit = endpoint.timeout_seconds if timeout_seconds is None else timeout_seconds
-        exchange, started_at, start = _Exchange(), self.now(), time.monotonic()
+        return await self._ask(endpoint, _Exchange(), limit)
+
+    async def tell(self, endpoint: Endpoint, body: bytes) -> tuple[Capture, bool]:
+        """What *endpoint* said to a POST of *body*, JSON, once; whether it was connected to.
+
+        Where it was, the body may have been taken although no answer came.
+        """
+        exchange = _Exchange(sent=body)
+        capture = await self._ask(endpoint, exchange, endpoint.timeout_seconds)
+        return capture, exchange.stage != NOT_CONNECTED
+
+    async def _ask(self, endpoint: Endpoint, exchange: _Exchange, limit: float) -> Capture:
+        started_at, start = self.now(), time.monotonic()
         ended: tuple[Outcome, str] | None = None
         try:
             async with asyncio.timeout(limit):
@@ -137,9 +151,10 @@ class TargetClient:
                 exchange.stage = "No answer"
 
         async with self._pool.stream(
-            "GET",
+            "GET" if exchange.sent is None else "POST",
             self._url(endpoint),
-            headers=self._headers(endpoint),
+            headers=[*self._headers(endpoint), *_headers_for(exchange.sent)],
+            content=exchange.sent,
             extensions={"trace": trace},
         ) as response:
             exchange.status = response.status
@@ -215,6 +230,12 @@ class TargetClient:
         credential = {"Authorization": f"Bearer {token}"} if token else {}
         all_of = {**own, "User-Agent": "incident-console", **given, **credential}
         return list(all_of.items())
+
+
+def _headers_for(body: bytes | None) -> list[tuple[bytes | str, bytes | str]]:
+    if body is None:
+        return []
+    return [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
 
 
 def _headers_of(response: httpcore.Response) -> tuple[dict[str, str], dict[str, str]]:

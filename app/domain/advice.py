@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.domain.claims import ProblemClass
+from app.domain.counting import counted
 from app.domain.figures import table
 from app.domain.findings import TELLING
 from app.domain.ladder import Kind
@@ -315,4 +316,4 @@ def _inside(summary: Summary) -> list[str]:
     known = [one for one in counts if isinstance(one, int)]
     if len(known) < len(counts) or not sum(known):
         return []
-    return [f"{known[0]} requests run and {known[1]} wait."]
+    return [f"{counted(known[0], 'request runs', 'requests run')} and {known[1]} wait."]

@@ -15,6 +15,7 @@ from typing import Literal
 HEADER_BYTES = 64
 MAX_SECTIONS = 4_194_304  # a table of 256 MiB; eight GPUs with a section for each warp have 70 000
 MAX_UNPACKED_BYTES = 16 * 1024**3
+MAX_BYTES = 1024**5  # of a dump; what claims to need more was not written by a driver
 
 _MAGIC, _GZIP = b"\x7fELF", b"\x1f\x8b"
 _CLASS_64, _LITTLE_ENDIAN = 2, 1
@@ -24,6 +25,7 @@ _ROWS_AT_ONCE = 4096
 _NO_BYTES_IN_FILE = (0, 8)  # SHT_NULL, SHT_NOBITS
 _CUDA_SECTIONS = range(0x8000_0001, 0x8000_0100)
 _UNPACK_BYTES = 1024 * 1024
+_NOT_YET = "its section table is not written yet"
 _GZIP_OR_ZLIB_WITH_HEADER = 31  # zlib's wbits for gzip alone: checks CRC and length in the trailer
 
 Kind = Literal["not an ELF", "not a CUDA coredump", "incomplete", "complete", "gzip"]
@@ -94,7 +96,10 @@ class _Unpacked:
         for piece in packed:
             rest = piece
             while rest:
-                if self.ended:  # another member follows
+                if self.ended:  # another member follows, or the zeros that fill up a block
+                    rest = rest.lstrip(b"\0")
+                    if not rest:
+                        break
                     engine, self.ended = zlib.decompressobj(_GZIP_OR_ZLIB_WITH_HEADER), False
                 yield engine.decompress(rest, _UNPACK_BYTES)
                 self.ended = engine.eof
@@ -133,7 +138,9 @@ def _counted(table: _Table, size_bytes: int, read: Read) -> _Table | Shape:
         count = _ROW.unpack(first)[5]
     if count > MAX_SECTIONS:
         return Shape("not a CUDA coredump", f"it claims to have {count} sections")
-    if not count or table.offset + count * _ROW.size > size_bytes:
+    if not count:
+        return Shape("incomplete", _NOT_YET)
+    if table.offset + count * _ROW.size > size_bytes:
         return _incomplete(table.offset + count * _ROW.size, size_bytes)
     return _Table(table.offset, count)
 
@@ -154,11 +161,13 @@ def _by_sections(table: _Table, size_bytes: int, read: Read) -> Shape:
     if needs_bytes > size_bytes:
         return _incomplete(needs_bytes, size_bytes)
     if not kind or (empty_rows > 1 and not of_cuda):  # one is empty, the first; not the last
-        return Shape("incomplete", "its section table is not written yet", needs_bytes)
+        return Shape("incomplete", _NOT_YET, needs_bytes)
     if not of_cuda:
         return Shape("not a CUDA coredump", "it has none of the sections of a CUDA coredump")
     return Shape("complete", f"all of its {table.count} sections are there", needs_bytes)
 
 
 def _incomplete(needs_bytes: int, size_bytes: int) -> Shape:
+    if needs_bytes > MAX_BYTES:
+        return Shape("not a CUDA coredump", f"it claims to need {needs_bytes} bytes")
     return Shape("incomplete", f"{size_bytes} of at least {needs_bytes} bytes", needs_bytes)

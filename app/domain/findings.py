@@ -28,6 +28,8 @@ TELLING = (
     "nccl-counts-differ",
     "ranks-symmetric",
     "gpu-places-differ",
+    "replay-target-died",
+    "replay-reproduced",
 )
 
 

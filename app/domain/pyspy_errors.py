@@ -57,9 +57,9 @@ def classify(
     """
     said = _before_the_backtrace(text)
     killed = status == STATUS_KILLED and said in ("", "Killed")
-    if timed_out or killed or status == STATUS_LIMIT:
+    if timed_out or killed or status == STATUS_LIMIT or _OVER_TIME.search(said):
         return TOO_SLOW_NATIVE if mode.startswith("native") else TOO_SLOW
-    if status in (STATUS_NOT_FOUND, STATUS_NOT_RUN) and not _WRONG_MACHINE.search(said):
+    if status in (STATUS_NOT_FOUND, STATUS_NOT_RUN) and not _NOT_THE_TOOL.search(said):
         return MISSING
     for pattern, error in _HEADLINES:
         if pattern.search(said):
@@ -83,7 +83,7 @@ def _by_deepest_cause(said: str) -> PySpyError | None:
 
 
 def _by_version(said: str) -> PySpyError | None:
-    if not (told := re.search(r"Unsupported version of Python:? *v?(\d+)\.(\d+)", said)):
+    if not (told := re.search(r"Unsupported version of [Pp]ython:? *v?(\d+)\.(\d+)", said)):
         return None
     version = int(told[1]), int(told[2])
     return TOO_OLD if OLDEST_LACKING <= version <= NEWEST_LIKELY else UNREADABLE_VERSION
@@ -150,6 +150,27 @@ IN_DOCKER = PySpyError(
     "The container that py-spy runs in has no right to look into processes.",
     "Start the agent's container with the capability SYS_PTRACE.",
     "docker run --cap-add SYS_PTRACE …",
+)
+NO_CONTAINER = PySpyError(
+    "process_gone_or_zombie",
+    "The container or pod that was named is not there, or does not run.",
+    "Look which ones run, and how this one ended.",
+    "kubectl get pods; docker ps --all",
+)
+PAUSED = PySpyError(
+    "target_stopped_or_traced",
+    "The container is paused, and with it every process in it.",
+    "Find out who paused it; from the host, take the stacks with --nonblocking.",
+)
+NO_ENTRY = PySpyError(
+    "permission",
+    "The cluster or the container engine lets this user start nothing in there.",
+    "Ask for that right (pods/exec, or the group of the engine), or use the agent on the host.",
+)
+NO_PASSWORD = PySpyError(
+    "permission",
+    "A password was asked for, and nobody was there to give it.",
+    "Run it in a terminal, or use the agent, which asks for none.",
 )
 NOT_PYTHON = PySpyError(
     "not_python_or_unsupported",
@@ -240,16 +261,43 @@ def _rules(*rules: tuple[str, PySpyError]) -> tuple[tuple[Pattern, PySpyError], 
     return tuple((re.compile(pattern), error) for pattern, error in rules)
 
 
-_WRONG_MACHINE = re.compile(r"(?i)exec format error|GLIBC\S* not found|wrong ELF class")
+_WRONG_MACHINE = re.compile(
+    r"(?i)exec format error|GLIBC\S* not found|wrong ELF class|qemu: uncaught target signal"
+)
+_NOT_THE_TOOL = re.compile(rf"{_WRONG_MACHINE.pattern}|permission denied while trying to connect")
+_OVER_TIME = re.compile(r"TimeoutExpired|timed out after \d")  # Python's subprocess
+# A shell says in its own language that there is no such command; one line, and nothing more.
+_NO_COMMAND = (
+    r"(?i)^\S*(sh|env|sudo)(: line \d+)?(: \d+)?: ['‘\"]?\S*py-?spy['’\"]? ?: "
+    r"(?!.*(os error|denied|permit|version))[^\n]+$(?!\n)|command not found: \S*py-?spy"
+    r"|no such file or directory: ['\"]?\S*py-?spy|['\"]py-?spy['\"]: executable file not found"
+    r"|['\"]py-?spy['\"] is not recognized|no module named py_?spy"
+    r"|command terminated with exit code 12[67]"
+)
+
+# "Operation not permitted" and "Permission denied", as the C library says them elsewhere.
+_NOT_PERMITTED = (
+    r"(?i)not permitted|operation nicht (gestattet|erlaubt|zulässig)|keine berechtigung"
+    r"|opération non (permise|autorisée)|permission non accordée|operación no permitida"
+    r"|permiso denegado|不允许的操作|权限不够|許可されていない操作|許可がありません"
+)
 
 # Whatever stands below them.
 _HEADLINES = _rules(
     (_WRONG_MACHINE.pattern, WRONG_MACHINE),
-    (r"(?i)py-?spy['’\"]?: .*(not found|no such file)|no module named py_?spy", MISSING),
+    (r"(?i)permission denied while trying to connect|is forbidden: |\(Forbidden\)", NO_ENTRY),
+    (r"(?i)^sudo: .*password", NO_PASSWORD),
+    (r"(?i)no such container|container \S+ is not running|container not found", NO_CONTAINER),
+    (r"(?i)\(NotFound\): pods|pods? .* not found", NO_CONTAINER),
+    (r"(?i)container \S+ is paused", PAUSED),
+    (r"(?i)py-?spy['’\"]?: .*(not found|no such file)", MISSING),
+    (_NO_COMMAND, MISSING),
     (r"(?i)native stack traces with the --nonblocking|cannot be used with", BAD_FLAGS),
-    (r"(?i)failed to get os thread ?id|UNW_E[A-Z]+|unwind|'--native'", NO_NATIVE),
+    (r"(?i)failed to get os_?\s?thread[ _]?id|merge native and python", NO_NATIVE),
+    (r"(?i)UNW_E[A-Z]+|unwind|'--native'", NO_NATIVE),
     (r"(?i)invalid pid|ParseIntError|value is required|unexpected argument", BAD_ARGUMENTS),
-    (r"(?i)invalid value|required arguments|unrecognized subcommand", BAD_ARGUMENTS),
+    (r"(?i)requires a value|wasn't expected|invalid value|required arguments", BAD_ARGUMENTS),
+    (r"(?i)unrecognized subcommand", BAD_ARGUMENTS),
     (r"(?i)No stack counts found|Samples: 0 Errors: 0", IDLE),
     (r"(?i)running in a docker container|SYS_PTRACE", IN_DOCKER),
     (r"(?i)elevated permissions|requires root", OTHER_USER),
@@ -258,10 +306,8 @@ _HEADLINES = _rules(
 
 # Line by line from the deepest, so that "Permission denied" wins over what it made fail.
 _CAUSES = _rules(
-    (
-        r"(?i)os error (1|13)\)|(permission|access is) denied|\bE(PERM|ACCES)\b|not permitted",
-        NOT_ALLOWED,
-    ),
+    (r"(?i)os error (1|13)\)|(permission|access is) denied|\bE(PERM|ACCES)\b", NOT_ALLOWED),
+    (_NOT_PERMITTED, NOT_ALLOWED),
     (r"(?i)os error (2|3)\)|\bESRCH\b|no such (process|file)|process (has )?exited", GONE),
     (r"(?i)os error 38\)|\bENOSYS\b|not implemented|unsupported (os|platform)", NO_SYSTEM_CALL),
     (r"(?i)os error (11|12|23|24)\)|\bENOMEM\b|\bEMFILE\b|\bEAGAIN\b", NO_MEANS),
@@ -269,6 +315,6 @@ _CAUSES = _rules(
     (r"(?i)os error (5|14)\)|bad address|\bEFAULT\b|\bEIO\b|partial(ly)? read", IN_FLUX),
     (r"(?i)gil_?thread_?id|free-?threaded", FREE_THREADED),
     (r"(?i)python interpreter in|find (the )?interpreter|interpreter state", NO_INTERPRETER),
-    (r"(?i)find python version|find (a )?(python|py_?runtime)|not a python", NOT_PYTHON),
+    (r"(?i)find python version|(find|locate) (a )?(python|_?py_?runtime)|not a python", NOT_PYTHON),
     (r"(?i)failed to copy|failed to (read|get) (frame|stack|thread)|utf-?8", IN_FLUX),
 )

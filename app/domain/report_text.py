@@ -8,6 +8,7 @@ from typing import Any
 from app.domain.markdown import escaped, fenced, visible
 from app.domain.report_entries import FIELDS, Entry
 from app.domain.report_parts import rfc3339
+from app.domain.same_fault import SAYS
 
 _FACTS = ("severity", "state", "started_at", "opened_at", "resolved_at")
 
@@ -29,6 +30,9 @@ def as_markdown(document: Mapping[str, Any], timeline: Sequence[Line]) -> str:
     for name, title in FIELDS.items():
         parts += ["", f"## {title}", ""]
         parts += [f"- {_markdown(entry)}" for entry in document["fields"][name]] or ["- not known"]
+    if told := _elsewhere(document, escaped):
+        parts += ["", "## The same fault in other incidents", "", SAYS, ""]
+        parts += [f"- {line}" for line in told]
     parts += ["", "## Inputs", "", *_inputs_table(document)]
     parts += ["", "## Timeline", ""]
     parts += [_moment(line) for line in timeline] or ["- nothing yet"]
@@ -43,6 +47,9 @@ def as_text(document: Mapping[str, Any], timeline: Sequence[Line]) -> str:
     for name, title in FIELDS.items():
         parts += ["", title.upper()]
         parts += [f"  {_text(entry)}" for entry in document["fields"][name]] or ["  not known"]
+    if lines := _elsewhere(document, _plain):
+        parts += ["", "THE SAME FAULT IN OTHER INCIDENTS", f"  {SAYS}"]
+        parts += [f"  {line}" for line in lines]
     parts += ["", "INPUTS"]
     parts += [f"  {_plain(one['artifact'])}: {_plain(one['path'])}" for one in document["inputs"]]
     parts += ["", "TIMELINE"]
@@ -65,6 +72,18 @@ def _heading(document: Mapping[str, Any], safe: Callable[[str], str]) -> Iterato
         yield name.removesuffix("_at"), safe(str(incident[name] or "not known"))
     yield "targets", safe(", ".join(incident["targets"]) or "none")
     yield "report", f"revision {document['revision']}, {document['generated_at']}"
+
+
+def _elsewhere(document: Mapping[str, Any], safe: Callable[[str], str]) -> list[str]:
+    """One line for each incident that has the fingerprint of a coredump of this one."""
+    return [
+        f"incident {one['number']}, {safe(one['title'])}, opened {one['opened_at']}, "
+        f"{safe(one['problem_class'] or 'class not decided')}, {one['state']}"
+        + (f" {one['ended_at']}" if one["ended_at"] else ", not over")
+        + f" (diagnostic {one['diagnostic_id']}, fingerprint {safe(fault['fingerprint'])})"
+        for fault in document.get("same_faults") or ()
+        for one in fault["incidents"]
+    ]
 
 
 def _markdown(entry: Entry) -> str:

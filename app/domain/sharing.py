@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from app.domain import playbook as story
 from app.domain.claims import ProblemClass, Status
+from app.domain.counting import counted
 from app.domain.plain_words import PlainWords
 from app.domain.redaction import Fingerprint, redact_text
 from app.domain.report_entries import FIELDS
@@ -121,10 +122,8 @@ def told_outside(event: story.Event) -> str | None:
         case story.NoteAdded():
             return "A note was written. Notes stay inside."
         case story.BundleCollected(answered=answered, asked=asked, seconds=seconds):
-            endpoints = "endpoint" if asked == 1 else "endpoints"
-            return (
-                f"Bundle collected: {answered} of {asked} {endpoints} answered in {seconds:.1f} s."
-            )
+            answers = f"{answered} of {counted(asked, 'endpoint')} answered in {seconds:.1f} s"
+            return f"Bundle collected: {answers}."
         case story.ArtifactAttached(size_bytes=size_bytes):
             return f"A file of {size_bytes} bytes was attached."
         case story.ReportEdited(revision=revision):
@@ -144,6 +143,9 @@ _OUTSIDE = {
     "DiagnosticTaken": "Evidence was taken on a host.",
     "DiagnosticRefused": "Evidence was asked for on a host and not given.",
     "FindingMade": "Stacks or coredumps showed something.",
+    "DumpRead": "A file of recorded requests was read.",
+    "ReplayEnded": "Recorded requests were replayed.",
+    "ReplayTargetDied": "The target of a replay went away in the middle of it.",
 }
 
 

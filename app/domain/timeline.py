@@ -4,11 +4,15 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from app.domain import playbook as story
+from app.domain.counting import counted
 
 SYSTEM = (story.StepRequested, story.StepCancelled)  # folded on the page unless asked for
 
 STEP_NAMES = {
     "CollectBundle": "Collecting a bundle",
+    "IngestDump": "Reading a dump",
+    "RecordRequests": "Recording requests",
+    "ReplayRequests": "Replaying requests",
     "Diagnose stacks": "Taking stacks",
     "Diagnose native stacks": "Taking native stacks",
     "Diagnose coredump": "Triggering a CUDA coredump",
@@ -25,7 +29,7 @@ FACT_NAMES = {"problem_class": "Problem class"}
 class Link:
     """A chip beside a sentence: what it names, and the thing that it opens."""
 
-    noun: str  # "bundle", "artifact", "diagnostic", "job", "report"
+    noun: str  # "bundle", "artifact", "diagnostic", "dump", "replay", "job", "report"
     id: int
 
     @property
@@ -53,7 +57,13 @@ def told(event: story.Event) -> str:
             return _collected(event)
         case story.CoredumpTriggered() | story.DiagnosticTaken() | story.DiagnosticRefused():
             return _told_diagnostic(event)
-        case story.FindingMade(says=says):
+        case (
+            story.FindingMade(says=says)
+            | story.DumpRead(says=says)
+            | story.RecordingChanged(says=says)
+            | story.ReplayEnded(says=says)
+            | story.ReplayTargetDied(says=says)
+        ):
             return says
         case _:
             return _told_work(event)
@@ -86,7 +96,7 @@ def _told_work(  # noqa: C901  (one row for each kind of event)
 ) -> str:
     match event:
         case story.StepRequested(step=step, target=target):
-            return f"{_step(step)}{f' from {target}' if target else ''} was asked for."
+            return f"{work(step, target)} was asked for."
         case story.StepFailed(step=step, reason=reason):
             return f"{_step(step)} failed: {reason}"
         case story.StepCancelled(step=step, by=by):
@@ -110,9 +120,10 @@ def link(event: story.Event) -> Link | None:
     match event:
         case story.BundleCollected(bundle_id=bundle_id):
             return Link("bundle", bundle_id)
-        case story.ArtifactAttached(artifact_id=artifact_id):
-            return Link("artifact", artifact_id)
-        case story.ArtifactPurged(artifact_id=artifact_id):
+        case (
+            story.ArtifactAttached(artifact_id=artifact_id)
+            | story.ArtifactPurged(artifact_id=artifact_id)
+        ):
             return Link("artifact", artifact_id)
         case (
             story.CoredumpTriggered(diagnostic_id=diagnostic_id)
@@ -121,14 +132,26 @@ def link(event: story.Event) -> Link | None:
             | story.FindingMade(diagnostic_id=diagnostic_id)
         ):
             return Link("diagnostic", diagnostic_id)
-        case story.StepRequested(job_id=job_id):
-            return Link("job", job_id)
-        case story.StepFailed(job_id=job_id):
-            return Link("job", job_id)
-        case story.StepCancelled(job_id=job_id):
+        case story.DumpRead(dump_id=dump_id):
+            return Link("dump", dump_id)
+        case story.ReplayEnded(replay_id=replay_id) | story.ReplayTargetDied(replay_id=replay_id):
+            return Link("replay", replay_id)
+        case (
+            story.StepRequested(job_id=job_id)
+            | story.StepFailed(job_id=job_id)
+            | story.StepCancelled(job_id=job_id)
+            | story.RecordingChanged(job_id=job_id)
+        ):
             return Link("job", job_id)
         case _:
             return None
+
+
+def work(step: str, target: str | None) -> str:
+    """What a step does, and with which target: "Collecting a bundle from decode-a"."""
+    if target is None:
+        return _step(step)
+    return f"{_step(step)} {'to' if step == 'ReplayRequests' else 'from'} {target}"
 
 
 def _step(name: str) -> str:
@@ -136,10 +159,10 @@ def _step(name: str) -> str:
 
 
 def _collected(event: story.BundleCollected) -> str:
-    endpoints = "endpoint" if event.asked == 1 else "endpoints"
+    asked = counted(event.asked, "endpoint")
     return (
         f"Bundle of {event.target}: {event.says} "
-        f"{event.answered} of {event.asked} {endpoints} answered in {event.seconds:.1f} s."
+        f"{event.answered} of {asked} answered in {event.seconds:.1f} s."
     )
 
 

@@ -19,7 +19,7 @@ from sqlmodel import Session, and_, col, or_, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from app.jobs.hosts import Hearings
-from app.store import attempts, evidence, jobs
+from app.store import attempts, evidence, jobs, uploads
 from app.store.database import reading, writing
 from app.store.outbox import OVER, Ticket
 from app.store.stores import Stores
@@ -83,10 +83,11 @@ class Beats:
         if void:
             self._stores.outbox.drop(void)
 
-    def enqueue_waiting(self, _now: datetime) -> None:
-        """Enqueue rows that never made it to the engine."""
+    def enqueue_waiting(self, now: datetime) -> None:
+        """Enqueue rows that never made it to the engine, and those whose time has come."""
         with reading(self._stores.engine) as session:
-            query = select(Job).where(Job.state == "queued", col(Job.enqueued_at).is_(None))
+            due = or_(col(Job.due_at).is_(None), col(Job.due_at) <= now)
+            query = select(Job).where(Job.state == "queued", col(Job.enqueued_at).is_(None), due)
             tickets = [ticket for job in session.exec(query) if (ticket := _ticket(job))]
         if tickets:
             self._stores.outbox.enqueue(tickets)
@@ -113,10 +114,11 @@ class Beats:
                 _requeue(session, lost, at=now)
 
     def expire(self, now: datetime) -> None:
-        """Forget answers that were kept for a repeated request."""
+        """Forget answers that were kept for a repeated request, and uploads that were given up."""
         with writing(self._stores.engine) as session:
             old = col(Idempotency.created_at) < now - IDEMPOTENCY_KEPT
             session.execute(delete(Idempotency).where(old))
+        uploads.sweep(self._stores, at=now)
 
     def sweep(self, now: datetime) -> None:
         """Remove bytes that a crash left without a row, and what the engine did long ago."""

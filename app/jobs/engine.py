@@ -19,6 +19,9 @@ from app.jobs.beats import Beats
 from app.jobs.collect import collect
 from app.jobs.diagnose import diagnose
 from app.jobs.identity import Identity
+from app.jobs.ingest import ingest
+from app.jobs.record import record
+from app.jobs.replay import replay
 from app.jobs.work import Stopping, Verb, Work
 from app.store import attempts, jobs
 from app.store.attempts import Attempt, Cancelled, Superseded
@@ -29,7 +32,13 @@ from app.store.tables import Job
 
 VERSION = "1"  # of the order of the engine's steps; work of another version is not taken up
 POLL_SECONDS = 0.2  # how long a job may wait in the engine's queue
-VERBS: Mapping[str, Verb] = {"collect": collect, "diagnose": diagnose}
+VERBS: Mapping[str, Verb] = {
+    "collect": collect,
+    "diagnose": diagnose,
+    "ingest": ingest,
+    "record": record,
+    "replay": replay,
+}
 
 log = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.clients.agent import AgentClient
+from app.domain.counting import counted
 from app.errors import ConsoleError
 from app.jobs.looking import Look
 from app.protocol.messages import FileTaken
@@ -30,7 +31,7 @@ def look_at_hosts(look: Look) -> bool:
     hosts = [host for host in look.hosts if host["host_id"] not in known]
     if hosts and look.work.job.intrusive:
         look.work.about_to_act()
-    look.say(f"Asking {len(hosts)} of {len(look.hosts)} hosts.")
+    look.say(f"Asking {len(hosts)} of {counted(len(look.hosts), 'host')}.")
     look.ask_each(
         hosts,
         lambda host: ask(look, look.client(host), host),

@@ -2,21 +2,29 @@
 
 import shlex
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from threading import Lock
 from typing import Any
 
 from app.clients.agent import AgentClient
+from app.domain.counting import counted
 from app.errors import Conflict, ConsoleError, NotFound, Rejected, TooLarge, Unreachable
 from app.jobs.looking import Look
 from app.protocol.messages import DumpFound, Dumps, FileTaken
-from app.store import findings
+from app.store import dumps, findings
 from app.store.database import reading, writing
+from app.store.diagnostics import items_of
 from app.store.evidence import equal_bytes
 from app.store.findings import Found
-from app.store.tables import DiagnosticItem
+from app.store.recordings import folders_of
+from app.store.tables import Artifact, DiagnosticItem
 
 GIB = 1024**3
+OF_REQUESTS = (
+    "crash dump",
+    "request dump",
+)  # read as soon as they are here
 MAX_FILES = 16
 MAX_TOTAL_BYTES = 4 * GIB
 MAX_FILE_BYTES = GIB  # an agent copies no larger one
@@ -28,14 +36,28 @@ def copy_dumps(look: Look) -> bool:
     over = {one["host_id"] for one in (look.diagnostic.answer or {}).get("hosts", [])}
     over |= {one.host_id for one in look.items if "path" not in one.detail}
     hosts = [host for host in look.hosts if host["host_id"] not in over]
-    look.say(f"Asking {len(hosts)} of {len(look.hosts)} hosts for dumps.")
-    room = _Room.left_by(look.items)
+    look.say(f"Asking {len(hosts)} of {counted(len(look.hosts), 'host')} for dumps.")
+    room, folders = _Room.left_by(look.items), _folders(look)
     look.ask_each(
         hosts,
-        lambda host: _Copying(look, look.client(host), host, room).all(),
+        lambda host: _Copying(look, look.client(host), host, room, folders).all(),
         lambda host, result: _came(look, host, result),
     )
+    _have_read(look)
     return False
+
+
+def _have_read(look: Look) -> None:
+    """Ask for every dump of requests that is here to be read, unless it is read already."""
+    stores, job, now = look.work.stores, look.work.job, datetime.now(UTC)
+    assert look.diagnostic.id is not None
+    with writing(stores.engine) as session:
+        for item in items_of(session, look.diagnostic.id):
+            known = item.artifact_id if item.kind in OF_REQUESTS else None
+            artifact = session.get(Artifact, known) if known else None
+            if artifact is not None and not artifact.purged_at:
+                actor = findings.actor_of(job)
+                dumps.request_ingest(session, stores.outbox, artifact, actor=actor, at=now)
 
 
 @dataclass
@@ -81,6 +103,7 @@ class _Copying:
     client: AgentClient
     host: dict[str, Any]
     room: _Room
+    folders: list[str]  # where the server was told to write requests while it ran
 
     def all(self) -> _Rest:
         """Keep each dump as it comes, the newest first; what is left to be said of the host.
@@ -92,7 +115,7 @@ class _Copying:
                 "No such server is known on this host now, so its folders are not known either.",
                 fix="Look for crash_dump_*.pkl on the host, in the folder it was started with.",
             )
-        told = self.client.dumps(self.host["process_ids"])
+        told = self.client.dumps(self.host["process_ids"], self.folders)
         dumps = [one for one in told.dumps if self._is_asked_for(one, told)]
         dumps.sort(key=lambda one: one.changed_at, reverse=True)
         left = self._keep(dumps)
@@ -142,7 +165,7 @@ class _Copying:
         return found
 
     def _brought(self, dump: DumpFound) -> Found:
-        file = self.client.dump(dump.id).file
+        file = self.client.dump(dump.id, self.folders).file
         if file is None:
             raise Rejected("The agent made no copy of it.")
         file = file.model_copy(update={"tier": "T2"})
@@ -184,6 +207,12 @@ class _Copying:
         what = f"{left} older dumps were" if left > 1 else "1 older dump was"
         again = "Copy again: what is here already does not count."
         return findings.failed(self.host, TooLarge(f"{what} not asked for: {_AT_MOST}.", fix=again))
+
+
+def _folders(look: Look) -> list[str]:
+    target_id = look.diagnostic.target_id
+    with reading(look.work.stores.engine) as session:
+        return folders_of(session, target_id) if target_id else []
 
 
 def _came(look: Look, host: dict[str, Any], result: _Rest | ConsoleError) -> None:

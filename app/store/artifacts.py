@@ -76,14 +76,19 @@ class Spool:
         return self._hash.hexdigest()
 
     def _check_space(self, coming_bytes: int) -> None:
-        free_bytes = shutil.disk_usage(self.path.parent).free
-        if free_bytes - coming_bytes < self._min_free_bytes:
-            raise NoSpace(
-                f"{free_bytes} bytes are free where artifacts are kept; "
-                f"{self._min_free_bytes} must stay free.",
-                fix="Free some space, or lower INCIDENT_CONSOLE_MIN_FREE_BYTES.",
-            )
+        check_space(self.path.parent, coming_bytes, min_free_bytes=self._min_free_bytes)
         self._check_space_at = self.size_bytes + SPACE_CHECK_BYTES
+
+
+def check_space(folder: Path, coming_bytes: int, *, min_free_bytes: int) -> None:
+    """Raise NoSpace where so many bytes more in *folder* would leave too little free."""
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes - coming_bytes < min_free_bytes:
+        raise NoSpace(
+            f"{free_bytes} bytes are free where artifacts are kept; "
+            f"{min_free_bytes} must stay free.",
+            fix="Free some space, or lower INCIDENT_CONSOLE_MIN_FREE_BYTES.",
+        )
 
 
 @dataclass(frozen=True)
@@ -118,12 +123,15 @@ class ArtifactStore:
 
     def keep(self, spooled: Spool) -> StoredFile:
         """Give a whole file its name. Equal bytes are stored once."""
-        sha256 = spooled.settle()
+        return self.take(spooled.path, spooled.settle(), spooled.size_bytes)
+
+    def take(self, file: Path, sha256: str, size_bytes: int) -> StoredFile:
+        """Keep a whole *file* of that hash that is on the disk; in a local store it is moved."""
         if self.root:
-            _place(spooled.path, self.root / _name(sha256))
+            _place(file, self.root / _name(sha256))
         else:
-            obstore.put(self.objects, _name(sha256), spooled.path)
-        return StoredFile(sha256, spooled.size_bytes, self)
+            obstore.put(self.objects, _name(sha256), file)
+        return StoredFile(sha256, size_bytes, self)
 
     def put(self, data: bytes | Iterable[bytes]) -> StoredFile:
         """Keep *data*, whole or in pieces."""

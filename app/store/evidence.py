@@ -17,7 +17,7 @@ from app.domain.capture import Bundle
 from app.domain.endpoints import MIB
 from app.domain.playbook import ArtifactAttached, ArtifactPurged
 from app.errors import Conflict, NotFound, Rejected
-from app.store import audit, timeline
+from app.store import audit, dumps, timeline
 from app.store.artifacts import StoredFile
 from app.store.audit import Actor
 from app.store.database import reading, writing
@@ -124,10 +124,12 @@ def purge(stores: Stores, artifact_id: int, *, actor: Actor, reason: str, at: da
         artifact.purged_at, artifact.purged_by, artifact.purge_reason = at, actor.name, reason
         subject = f"artifact:{artifact_id}"
         audit.note(session, actor, "artifact.purge", subject, at=at, reason=reason)
+        dumps.forget(session, artifact)
         if artifact.incident_id is not None:
             told = ArtifactPurged(artifact_id, artifact.name, reason)
             timeline.record(session, told, incident_id=artifact.incident_id, actor=actor, at=at)
     discard(stores, artifact.sha256)
+    dumps.drop_purged(stores)
     return artifact
 
 
@@ -167,8 +169,11 @@ def recognise(stores: Stores, stored: StoredFile) -> Bundle | None:
 
 
 def sweep(stores: Stores, *, untouched: timedelta, at: datetime) -> int:
-    """Delete what a crash left behind: bytes without a row, files half spooled; how many."""
-    swept = stores.artifacts.sweep_spool(untouched=untouched)
+    """Delete what a crash left behind: bytes without a row, files half spooled; how many.
+
+    Rows of purged dumps go too.
+    """
+    swept = stores.artifacts.sweep_spool(untouched=untouched) + dumps.drop_purged(stores)
     for stored in stores.artifacts.listed():
         if stored.touched_at < at - untouched and discard(stores, stored.sha256):
             swept += 1

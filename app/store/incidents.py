@@ -107,9 +107,11 @@ def incidents_of_target(session: Session, target_id: int, *, limit: int) -> Sequ
 
 
 def jobs_at_work(session: Session, incident_id: int) -> Sequence[Job]:
-    """The jobs of an incident that wait or run, newest first."""
+    """The jobs of an incident that wait or run, newest first; recordings wait by design."""
     query = select(Job).where(
-        Job.incident_id == incident_id, col(Job.state).in_(("queued", "running"))
+        Job.incident_id == incident_id,
+        col(Job.state).in_(("queued", "running")),
+        Job.kind != "record",
     )
     return session.exec(query.order_by(col(Job.id).desc())).all()
 

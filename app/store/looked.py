@@ -1,6 +1,7 @@
-"""What was found beside bundles: by looks into the hosts of an incident, and in its dumps."""
+"""What was found beside bundles: by looks into the hosts of an incident, in dumps, by replays."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from sqlmodel import Session, col, select
 from app.domain.dump_findings import dump_findings
 from app.domain.findings import Finding
 from app.domain.urgency import SERVING
-from app.store.tables import BundleRow, Diagnostic, Dump
+from app.store.tables import BundleRow, Diagnostic, Dump, Replay
 
 KINDS = ("stacks", "native stacks", "coredump", "nccl ras")
 MOST_LOOKS = 50  # of an incident, the newest
@@ -18,7 +19,7 @@ MOST_LOOKS = 50  # of an incident, the newest
 def findings_of(session: Session, incident_id: int) -> list[Finding]:
     """Everything that was found, newest first, however old: for the report."""
     looks = [_finding(row) for row in _rows(session, incident_id)]
-    return [*looks, *_of_dumps(session, incident_id)]
+    return [*looks, *_of_replays(session, incident_id), *_of_dumps(session, incident_id)]
 
 
 def findings_now(session: Session, incident_id: int, bundles: Sequence[BundleRow]) -> list[Finding]:
@@ -35,7 +36,7 @@ def findings_now(session: Session, incident_id: int, bundles: Sequence[BundleRow
         if not replaced and not _over(row, bundles):
             found.append(finding)
         seen[subject] = max(seen.get(subject, 0), finding["ranks"])
-    return [*found, *_of_dumps(session, incident_id)]
+    return [*found, *_of_replays(session, incident_id), *_of_dumps(session, incident_id)]
 
 
 def _of_dumps(session: Session, incident_id: int) -> list[Finding]:
@@ -47,10 +48,36 @@ def _of_dumps(session: Session, incident_id: int) -> list[Finding]:
         .limit(MOST_LOOKS)
     )
     found = [
-        dump_findings(row.document or {}, artifact_id=row.artifact_id, name=row.name)
+        (row.id, dump_findings(row.document or {}, artifact_id=row.artifact_id, name=row.name))
         for row in session.exec(query)
     ]
-    return [one.as_json() for one in found if one.claims]
+    answered = _answered(session, incident_id)
+    return [
+        (replace(one, settles=()) if dump_id in answered else one).as_json()
+        for dump_id, one in found
+        if one.claims
+    ]
+
+
+def _of_replays(session: Session, incident_id: int) -> list[Finding]:
+    """What replays found, newest first: what came back once is not undone by a later run."""
+    query = (
+        select(Replay)
+        .where(Replay.incident_id == incident_id, Replay.state == "done")
+        .order_by(col(Replay.id).desc())
+        .limit(MOST_LOOKS)
+    )
+    return [row.found for row in session.exec(query) if row.found]
+
+
+def _answered(session: Session, incident_id: int) -> set[int | None]:
+    """The dumps whose requests were replayed, and that said something: no need to advise it."""
+    query = select(Replay.dump_id).where(
+        Replay.incident_id == incident_id,
+        Replay.state == "done",
+        Replay.verdict != "inconclusive",
+    )
+    return set(session.exec(query))
 
 
 def _rows(session: Session, incident_id: int) -> list[Diagnostic]:

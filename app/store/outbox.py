@@ -223,4 +223,10 @@ def _partition(step: playbook.Step, target_id: int | None, incident_id: int | No
     """Diagnostics wait for no bundle in the queue: a press takes its stacks now, see ``turns``."""
     if isinstance(step, playbook.Diagnose):
         return f"diagnose:{secrets.token_hex(4)}"
+    if isinstance(step, playbook.IngestDump):
+        return f"ingest:{incident_id}"  # reading takes memory, and holds up no bundle
+    if isinstance(step, playbook.RecordRequests):
+        return f"record:{target_id}"
+    if isinstance(step, playbook.ReplayRequests):
+        return f"replay:{target_id}"
     return f"target:{target_id}" if target_id else f"incident:{incident_id}"

@@ -17,6 +17,7 @@ from app.store import audit, evidence, timeline
 from app.store.audit import Actor
 from app.store.incidents import RULES, change_incident, targets_of
 from app.store.looked import findings_of
+from app.store.same_faults import same_faults
 from app.store.tables import BundleRow, Incident, Job, Report
 
 BUNDLE = "bundle"
@@ -28,7 +29,7 @@ def report_of(session: Session, incident: Incident, *, at: datetime) -> Document
     row = _row(session, incident)
     edits = row.edits if row else {}
     bundles = bundles_of(session, incident)
-    return draft(
+    document = draft(
         _subject(session, incident, edits),
         bundles,
         diagnose([one.placed for one in bundles], findings_of(session, _number(incident))),
@@ -37,6 +38,8 @@ def report_of(session: Session, incident: Incident, *, at: datetime) -> Document
         revision=row.revision if row else 0,
         at=at,
     )
+    elsewhere = same_faults(session, _number(incident))  # not of its own evidence: no claim
+    return document | {"same_faults": [one.as_json() for one in elsewhere]}
 
 
 def revision_of(session: Session, incident: Incident) -> int:

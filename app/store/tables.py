@@ -1,4 +1,6 @@
-"""The schema; its part on hosts is in ``host_tables``. A test keeps ``migrations/`` equal to it.
+"""The schema, with ``host_tables``, ``dump_tables``, ``replay_tables``.
+
+A test keeps ``migrations/`` equal to it.
 
 Facts are added, not changed: timeline and audit events are never updated (a pin is a mark
 on an event, not a change of it). Times are UTC. What is None is not known.
@@ -13,10 +15,24 @@ from sqlmodel import Field, SQLModel
 from app.store.columns import json_column as _json
 from app.store.columns import key_column as _key
 from app.store.columns import metadata
+from app.store.dump_tables import Dump, DumpRequest, Upload
 from app.store.host_tables import Diagnostic, DiagnosticItem, Host, TargetServer
+from app.store.replay_tables import Replay, ReplayOutcome, ReplayTrial
 
 # Given on, so that the whole schema is had from here.
-__all__ = ("Diagnostic", "DiagnosticItem", "Host", "TargetServer", "metadata")
+__all__ = (
+    "Diagnostic",
+    "DiagnosticItem",
+    "Dump",
+    "DumpRequest",
+    "Host",
+    "Replay",
+    "ReplayOutcome",
+    "ReplayTrial",
+    "TargetServer",
+    "Upload",
+    "metadata",
+)
 
 # Who ---------------------------------------------------------------------------------------
 
@@ -210,6 +226,8 @@ class Job(SQLModel, table=True):
     enqueued_at: datetime | None = (
         None  # handed to the durable engine; None: the outbox still has it
     )
+    # Not before then. What a job owes to a target at its time is never cancelled, only done sooner.
+    due_at: datetime | None = None
     started_at: datetime | None = None
     acted_at: datetime | None = None  # an intrusive step writes this before it acts
     finished_at: datetime | None = None

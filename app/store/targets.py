@@ -121,7 +121,7 @@ def change_target(
     at: datetime,
 ) -> None:
     """Set what *changes* names; the audit log learns which fields, never a secret."""
-    _refuse_deleted(target)
+    refuse_deleted(target)
     stored = _as_stored(session, target, changes, vault=vault)
     changed = sorted(name for name, value in stored.items() if getattr(target, name) != value)
     for name in changed:
@@ -135,7 +135,7 @@ def change_target(
 
 def delete_target(session: Session, target: Target, *, actor: Actor, at: datetime) -> None:
     """Take the target off the lists and forget its secrets; raises Conflict while a job runs."""
-    _refuse_deleted(target)
+    refuse_deleted(target)
     running = select(Job.id).where(Job.target_id == target.id, col(Job.state).in_(UNFINISHED))
     job_id = session.exec(running).first()
     if job_id is not None:
@@ -257,7 +257,8 @@ def _free_name(session: Session, name: str) -> str:
     return name
 
 
-def _refuse_deleted(target: Target) -> None:
+def refuse_deleted(target: Target) -> None:
+    """Raises Conflict for a target that is deleted: nothing of it changes any more."""
     if target.deleted_at is not None:
         raise Conflict(f"{target.name} is deleted.", fix="Register it again.")
 

@@ -26,7 +26,7 @@ class Vault:
 
     key_file: Path
     _fernet: Fernet = field(repr=False)
-    _fingerprint_key: bytes = field(repr=False)
+    fingerprint_key: bytes = field(repr=False)  # for readers in processes of their own
 
     @classmethod
     def open(cls, key_file: Path) -> Self:
@@ -61,7 +61,7 @@ class Vault:
 
     def fingerprint(self, text: str) -> str:
         """Eight hex digits that are equal for equal secrets of this console and tell no more."""
-        digest = hmac.new(self._fingerprint_key, text.encode(), hashlib.sha256)
+        digest = hmac.new(self.fingerprint_key, text.encode(), hashlib.sha256)
         return digest.hexdigest()[:FINGERPRINT_DIGITS]
 
 

@@ -8,6 +8,7 @@ from app.errors import Conflict, Damaged, Forbidden
 from app.store import audit, database
 from app.store.audit import Actor
 from app.store.bundles import bundle_of_artifact
+from app.store.dumps import dump_of_artifact
 from app.store.evidence import get_artifact, purge, verify
 from app.store.stores import Stores
 from app.store.tables import Artifact
@@ -23,7 +24,7 @@ from app.web.dependencies import (
     Reading,
 )
 from app.web.downloads import download
-from app.web.intake import Attached
+from app.web.intake import Attached, page_of
 from app.web.render import render
 from app.web.views.artifacts import ArtifactPage, Custody
 
@@ -70,7 +71,12 @@ def artifact_page(
     request: Request, artifact_id: int, session: Reading, actor: Reader, shell: AppShell
 ) -> Response:
     artifact = get_artifact(session, artifact_id)
-    custody = Custody.of(artifact, bundle_id=bundle_of_artifact(session, artifact_id))
+    dump = dump_of_artifact(session, artifact_id)
+    custody = Custody.of(
+        artifact,
+        bundle_id=bundle_of_artifact(session, artifact_id),
+        dump_id=dump.id if dump else None,
+    )
     return render(request, ArtifactPage(shell, custody, may_read(actor, artifact)))
 
 
@@ -88,10 +94,8 @@ def artifact_content(
 
 @router.post("/incidents/{incident_id}/artifacts", name="attach_artifact")
 def attach_artifact(request: Request, attached: Attached) -> Response:
-    """Keep the file of the form; a bundle that is recognised is opened at once."""
-    if attached.bundle_id:
-        return done(request, to=request.url_for("bundle", bundle_id=attached.bundle_id).path)
-    return done(request, to=request.url_for("artifact", artifact_id=attached.artifact_id).path)
+    """Keep the file of the form; a bundle or dump that is recognised is opened at once."""
+    return done(request, to=page_of(request, attached))
 
 
 @router.post("/artifacts/{artifact_id}/verify", name="verify_artifact")

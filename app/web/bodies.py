@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.errors import TooLarge
 
 MAX_BYTES = 4 * 1024**2
-_TAKES_FILES = re.compile(r"(/api/v1)?/incidents/[^/]+/artifacts")
+_TAKES_FILES = re.compile(r"(/api/v1)?/incidents/[^/]+/artifacts|/api/v1/uploads/[^/]+")
 
 
 class BodyLimit:

@@ -9,10 +9,13 @@ from sqlmodel import Session, col, select
 from app.domain.urgency import VERDICT, Judgement, Summary, finding, verdict_of
 from app.store.evidence import artifacts_of
 from app.store.incidents import jobs_at_work, judged_now, recent_bundles, targets_of
+from app.store.same_faults import same_faults
 from app.store.tables import BundleRow, Diagnostic, DiagnosticItem, Incident, Job, Target
 from app.store.targets import topology_told
+from app.web.incident_dumps import incident_dumps
 from app.web.ladder import ladder
 from app.web.next_steps import Standing, steps_told
+from app.web.recordings import recordings_told
 from app.web.views import Shell
 from app.web.views.bundle_told import changes_told
 from app.web.views.evidence import EvidenceRow, evidence_rows
@@ -27,6 +30,7 @@ from app.web.views.incidents import (
 )
 from app.web.views.jobs import JobTold
 from app.web.views.ladder import LadderTold
+from app.web.views.same_faults import SameFaultsTold
 from app.web.views.signals import chips
 from app.web.views.timeline import Story
 from app.web.vitals import vitals
@@ -75,6 +79,9 @@ def incident_page(
         now=shell.now,
         evidence=_evidence(session, incident.id),
         ladder=told,
+        recordings=recordings_told(session, incident.id),
+        dumps=incident_dumps(session, incident.id),
+        same_faults=SameFaultsTold(same_faults(session, incident.id)),
     )
 
 

@@ -1,27 +1,14 @@
-"""Attaching a file to an incident: stored first, then recognised, then spoken of."""
+"""Attaching the file of a form to an incident."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends
+from fastapi import Depends, Request
 
-from app.errors import Rejected
 from app.store import database
-from app.store.evidence import attach, recognise
+from app.store.attaching import Sent, Taken, take_in
 from app.store.incidents import get_incident
-from app.store.landing import import_bundle
 from app.web.dependencies import AppStores, Now, Operator
 from app.web.uploads import Uploaded
-
-TIERS = ("T0", "T1", "T2")
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What became of an uploaded file. ``bundle_id`` None: it is no bundle that we know."""
-
-    artifact_id: int
-    bundle_id: int | None
 
 
 def _known_incident(incident_id: int, actor: Operator, stores: AppStores) -> int:
@@ -31,44 +18,25 @@ def _known_incident(incident_id: int, actor: Operator, stores: AppStores) -> int
     return incident_id
 
 
+KnownIncident = Annotated[int, Depends(_known_incident)]
+
+
 def _attach(
-    incident_id: Annotated[int, Depends(_known_incident)],
-    upload: Uploaded,
-    stores: AppStores,
-    actor: Operator,
-    now: Now,
+    incident_id: KnownIncident, upload: Uploaded, stores: AppStores, actor: Operator, now: Now
 ) -> Taken:
     came_from = f"upload from {actor.address or 'an unknown address'}"
-    if bundle := recognise(stores, upload.stored):
-        row = import_bundle(
-            stores,
-            bundle,
-            upload.stored,
-            incident_id=incident_id,
-            name=upload.name,
-            taken_from=came_from,
-            actor=actor,
-            at=now,
-        )
-        assert row.artifact_id is not None
-        return Taken(row.artifact_id, row.id)
-    tier = upload.fields.get("tier", "T2")
-    if tier not in TIERS:
-        raise Rejected(f"There is no tier {tier[:20]}.", fix="Use T0, T1 or T2.")
-    with database.writing(stores.engine) as session:
-        artifact = attach(
-            session,
-            upload.stored,
-            incident_id=incident_id,
-            name=upload.name,
-            media_type=upload.media_type,
-            tier=tier,
-            taken_from=came_from,
-            actor=actor,
-            at=now,
-        )
-    assert artifact.id is not None
-    return Taken(artifact.id, None)
+    sent = Sent(upload.name, came_from, upload.media_type, upload.fields.get("tier", "T2"))
+    return take_in(stores, upload.stored, sent, incident_id=incident_id, actor=actor, at=now)
 
 
 Attached = Annotated[Taken, Depends(_attach)]
+
+
+def page_of(request: Request, taken: Taken) -> str:
+    """The path of the page that shows best what became of a file."""
+    if taken.bundle_id:
+        return request.url_for("bundle", bundle_id=taken.bundle_id).path
+    if taken.dump_id:
+        page = request.url_for("dump", dump_id=taken.dump_id).path
+        return f"{page}?again=1" if taken.here_already else page
+    return request.url_for("artifact", artifact_id=taken.artifact_id).path

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sqlmodel import Session
 
+from app.domain.playbook import KINDS, Diagnose, IngestDump
 from app.store import database
 from app.store.bundles import bundle_of_job
 from app.store.diagnostics import of_job
@@ -37,13 +38,15 @@ Live = Annotated[LiveJobs, Depends(_live)]
 
 
 def told(session: Session, job: Job, now: datetime) -> JobTold:
-    """*job* as pages tell of it, with the names of its target and its bundle."""
+    """*job* as pages tell of it, with the names of its target and of what it made."""
     target = get_target(session, job.target_id).name if job.target_id else None
     assert job.id is not None
     plain = JobTold.of(job, target=target, bundle_id=bundle_of_job(session, job.id), now=now)
-    if job.kind != "diagnose":
-        return plain
-    return replace(plain, diagnostic_id=of_job(session, job.id).id)
+    if job.kind == KINDS[Diagnose]:
+        return replace(plain, diagnostic_id=of_job(session, job.id).id)
+    if job.kind == KINDS[IngestDump]:
+        return replace(plain, dump_id=IngestDump(**job.arguments).dump_id)
+    return plain
 
 
 def _told_first(job_id: int, stores: AppStores, now: Now) -> JobTold:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
+from app.domain.counting import counted
 from app.domain.ladder import RUNGS, Rung
 from app.store.diagnostics import items_of, last_of_kind
 from app.store.incidents import targets_of
@@ -85,7 +86,7 @@ def _reached(one: Candidate, now: datetime) -> tuple[str, str]:
     count = len(one.ranks())
     heard = max(now - host.heard_at for host in _hosts(one, now) if host.heard_at)
     ago = span(max(1, round(heard.total_seconds())))
-    return "good", f"{count} rank{'s' if count != 1 else ''}, heard {ago} ago"
+    return "good", f"{counted(count, 'rank')}, heard {ago} ago"
 
 
 def _hosts(one: Candidate, now: datetime) -> list[HostTold]:

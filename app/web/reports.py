@@ -15,12 +15,14 @@ from app.errors import NotFound
 from app.store import timeline
 from app.store.incidents import get_incident
 from app.store.reports import edit, report_of, revision_of
+from app.store.same_faults import same_faults
 from app.web.answers import done, from_htmx
 from app.web.chips import chip_of
 from app.web.dependencies import AppShell, Now, Operator, Reader, Reading, Writing
 from app.web.formats import iso
 from app.web.render import render
 from app.web.views.reports import Clash, ClashPage, Drafted, ReportPage, ReportTold
+from app.web.views.same_faults import SameFaultsTold
 
 router = APIRouter(include_in_schema=False)
 
@@ -67,7 +69,8 @@ def report_page(
     told = ReportTold.of(document, partial(chip_of, request))
     chosen = document["problem_class"] or "not decided"
     drafted = Drafted(edit, problem_class=chosen) if edit in FIELDS and shell.may_act else None
-    return render(request, ReportPage(shell, told, drafted))
+    elsewhere = SameFaultsTold(same_faults(session, incident_id))
+    return render(request, ReportPage(shell, told, drafted, elsewhere))
 
 
 @router.post("/reports/{incident_id:int}/fields/{field}", name="edit_report")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 
+from app.domain.counting import counted
 from app.store import database
 from app.store.incidents import incidents_of_target
 from app.store.tables import Target
@@ -19,6 +20,7 @@ from app.web import linking
 from app.web.answers import done
 from app.web.connection_check import check_and_note
 from app.web.dependencies import Admin, AppShell, AppStores, Now, Operator, Reader, Reading
+from app.web.recordings import recording_told
 from app.web.registering import AtTargets
 from app.web.render import render
 from app.web.target_form import TypedTarget, labels_told
@@ -94,6 +96,7 @@ def target_page(
         linked=linked,
         proposed=proposed,
         others=linking.others(session, linked, proposed),
+        recording=recording_told(session, target),
         now=shell.now,
     )
     return render(request, page)
@@ -138,10 +141,10 @@ def _finding(rows: list[TargetRow]) -> str:
     bad = sum(row.seen.level == "bad" for row in rows)
     good = sum(row.seen.level == "good" for row in rows)
     if bad:
-        return f"{bad} of {len(rows)} targets did not serve when last asked"
+        return f"{bad} of {counted(len(rows), 'target')} did not serve when last asked"
     if not good:
-        return f"None of {len(rows)} targets was ever found to serve"
-    return f"{good} of {len(rows)} targets served when last asked"
+        return f"None of {counted(len(rows), 'target')} was ever found to serve"
+    return f"{good} of {counted(len(rows), 'target')} served when last asked"
 
 
 def _page(request: Request, target_id: int | None) -> str:

@@ -16,6 +16,7 @@ class ScriptedTarget:
 
     port: int = 0
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    bodies: list[tuple[str, bytes]] = field(default_factory=list)  # what was sent, by path
 
     @property
     def base_url(self) -> str:
@@ -62,8 +63,10 @@ async def resets(writer: asyncio.StreamWriter) -> None:
 class _Server:
     """The event loop of one target, in a thread of its own."""
 
-    def __init__(self, behaviours: Mapping[str, Behaviour], otherwise: Behaviour) -> None:
-        self.target = ScriptedTarget()
+    def __init__(
+        self, behaviours: Mapping[str, Behaviour], otherwise: Behaviour, port: int
+    ) -> None:
+        self.target = ScriptedTarget(port)
         self._behaviours, self._otherwise = behaviours, otherwise
         self._listens, self._enough = threading.Event(), asyncio.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -78,7 +81,7 @@ class _Server:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._answer, "127.0.0.1", self.target.port)
         self.target.port = server.sockets[0].getsockname()[1]
         self._listens.set()
         await self._enough.wait()
@@ -89,7 +92,10 @@ class _Server:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             path = head[0].split(" ")[1]
             pairs = (line.partition(": ") for line in head[1:] if line)
-            self.target.asked.append((path, {name.lower(): value for name, _, value in pairs}))
+            headers = {name.lower(): value for name, _, value in pairs}
+            if size := int(headers.get("content-length", 0)):
+                self.target.bodies.append((path, await reader.readexactly(size)))
+            self.target.asked.append((path, headers))
             await self._behaviours.get(path.partition("?")[0], self._otherwise)(writer)
             await writer.drain()
         writer.close()
@@ -97,10 +103,10 @@ class _Server:
 
 @contextmanager
 def scripted_target(
-    behaviours: Mapping[str, Behaviour], otherwise: Behaviour | None = None
+    behaviours: Mapping[str, Behaviour], otherwise: Behaviour | None = None, *, port: int = 0
 ) -> Iterator[ScriptedTarget]:
     """A target that behaves as *behaviours* says by path (without query), else as *otherwise*."""
-    server = _Server(behaviours, otherwise or answers(b"", status="404 Not Found"))
+    server = _Server(behaviours, otherwise or answers(b"", status="404 Not Found"), port)
     server.start()
     try:
         yield server.target

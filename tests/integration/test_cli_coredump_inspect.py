@@ -1,14 +1,19 @@
 """``incident-console coredump inspect``: what a person gets for a dump, and for what is none."""
 
+import contextlib
 import gzip
 import json
 import os
+import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from app.clients.coredumps import inspect_file
+from app.errors import Rejected
 from tests.coredump_bytes import Gpu, Kernel, dump_bytes
 from tests.integration.coredump_target import agent, target
 from tests.integration.shared_tools import needs
@@ -79,6 +84,57 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
     assert "no regular file" in inspect(tmp_path / "pipe")[2]
     assert "no regular file" in inspect(tmp_path)[2]
     assert "There is no file" in inspect(tmp_path / "gone")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("pipe", "pipe is no regular file."),
+        ("folder", "folder is no regular file."),
+        ("socket", "socket is no regular file."),
+        ("gone", "There is no file gone."),
+        ("to-nowhere", "There is no file to-nowhere."),
+        ("circle", "circle cannot be opened: Too many levels of symbolic links."),
+        ("core/x", "core/x cannot be opened: Not a directory."),
+        ("n" * 300, "cannot be opened: File name too long."),
+        ("/dev/zero", "/dev/zero is no regular file."),
+        ("/proc/self/mem", "Reading it failed: Input/output error."),
+    ],
+    ids=lambda told: told[:12],
+)
+def test_what_cannot_be_opened_or_read_is_one_document_and_status_1(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "core").write_bytes(b"")
+    (tmp_path / "to-nowhere").symlink_to("gone")
+    (tmp_path / "circle").symlink_to("circle")
+    with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(tmp_path):
+        server.bind("socket")
+    status, out, err = inspect(name, "--json", folder=tmp_path)
+    document = json.loads(out)
+
+    assert (status, document["complete"], document["kind"]) == (1, False, "not readable")
+    assert document.keys() >= KEYS
+    assert reason in document["note"]
+    assert reason in err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_dump_of_another_user_is_said_to_be_closed_to_this_one() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "core")
+        path.write_bytes(dump_bytes(Gpu()))
+        path.chmod(0o600)
+        Path(folder).chmod(0o755)
+        os.seteuid(65_534)
+        try:
+            with pytest.raises(Rejected, match="Permission denied") as refused:
+                inspect_file(path)
+        finally:
+            os.seteuid(0)
+    assert refused.value.fix == "Read it as its owner, or have a copy made."
 
 
 def test_a_name_with_control_characters_is_neither_obeyed_nor_pasted(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from threading import Barrier
@@ -14,14 +14,16 @@ from threading import Barrier
 import pytest
 from sqlmodel import select
 
+from app.domain.playbook import RecordRequests
 from app.embedding import embed
 from app.errors import Conflict
 from app.jobs.engine import Engine
 from app.protocol.messages import DumpFound, Dumps, Server
 from app.store import evidence, hosts
 from app.store.database import reading, writing
+from app.store.dumps import dumps_of
 from app.store.stores import Stores
-from app.store.tables import Artifact, DiagnosticItem, Host, Target
+from app.store.tables import Artifact, DiagnosticItem, Host, Job, Target
 from app.store.target_servers import confirm
 from tests.integration import diagnosing, make
 from tests.integration.agent_double import Asked, Double, agent_double
@@ -141,6 +143,11 @@ def test_dumps_are_copied_byte_by_byte_the_newest_first_and_say_when_they_were_w
     assert artifact.covers_to is not None
     assert abs(artifact.covers_to.timestamp() - written_at) < 1
     assert copied.answer == f"3 dumps lie in {tmp_path}."
+    with reading(stores.engine) as session:
+        told = dumps_of(session, incident_id)
+    names = {one.name.partition("-")[2] for one in told}  # the agent's number comes first
+    assert names == {"crash_dump_1.pkl", "2026-01-01_00-00-00.pkl"}
+    assert make.until(stores, told[0].job_id or 0, "succeeded").kind == "ingest"
 
 
 def test_a_second_press_brings_only_what_is_new(
@@ -357,3 +364,36 @@ def test_a_host_that_does_not_answer_is_one_refusal(stores: Stores, double: Doub
     copied = _press(stores, diagnosing.incident(stores, _target(stores, gone)))
     assert (copied.state, len(copied.items)) == ("refused", 1)
     assert copied.items[0].kind == "unreachable"
+
+
+def test_a_folder_that_was_set_while_the_server_ran_is_named_to_the_agent(
+    stores: Stores, serve: Serve, tmp_path: Path
+) -> None:
+    named = tmp_path / "named"
+    request = _old(named / "2026-01-01_00-00-00.pkl", PICKLE)
+    _old(named / "crash_dump_1.pkl", PICKLE + b"not asked for")
+    with serve(tmp_path / "crash") as target:
+        incident_id = diagnosing.incident(stores, target)
+        assert _press(stores, incident_id).done == []
+        _recorded(stores, target, str(named))
+        copied = _press(stores, incident_id)
+    assert [one.detail["path"] for one in copied.done] == [str(request)]
+    assert [one.kind for one in copied.done] == ["request dump"]
+
+
+def _recorded(stores: Stores, target: Target, folder: str) -> None:
+    """A recording into *folder* that is over."""
+    step = RecordRequests(target.id or 0, folder, 5, 60.0)
+    with writing(stores.engine) as session:
+        job = Job(
+            key=f"recorded {target.id}",
+            kind="record",
+            target_id=target.id,
+            partition=f"record:{target.id}",
+            arguments=asdict(step),
+            state="succeeded",
+            requested_by="mira",
+            created_at=make.now(),
+            result={"phase": "off"},
+        )
+        session.add(job)

@@ -63,6 +63,21 @@ def test_a_trigger_without_a_file_ends_as_no_file_and_advises_against_another(
         assert fake.untouched()
 
 
+def test_a_dump_that_never_ends_is_watched_for_so_long_and_its_host_is_free_again(
+    tmp_path: Path,
+) -> None:
+    patient = replace(QUICK, watched_seconds=1.5, pause_seconds=0.0)
+    with target(tmp_path / "t", "endless") as fake, agent(tmp_path / "a", limits=patient) as ours:
+        done = ours.ending(ours.trigger(fake.id))
+
+        assert done.state == "timed-out"
+        assert "no end in 2 s" in done.says
+        assert done.file is None
+        assert fake.untouched()
+        again = ours.trigger(fake.id)
+        assert "since it was asked for" not in again.says, "another dump has its turn"
+
+
 def test_a_stalled_dump_times_out_and_is_not_served(tmp_path: Path) -> None:
     with target(tmp_path / "t", "stall") as fake, agent(tmp_path / "a") as ours:
         done = ours.ending(ours.trigger(fake.id))

@@ -10,11 +10,15 @@ from sqlmodel import select
 
 from app.domain.playbook import Probe
 from app.settings import Settings
-from app.store import migrations
+from app.store import attaching, migrations
+from app.store.attaching import Sent
 from app.store.bundles import captures_of, load_bundle, request_bundle
 from app.store.database import reading, writing
+from app.store.dump_rows import count_of
+from app.store.dumps import get_dump
 from app.store.stores import Stores
 from app.store.tables import Artifact, BundleRow, Target, TimelineEvent
+from tests import recorded
 from tests.integration import make, processes
 from tests.integration.scripted_target import answers, scripted_target
 from tests.waiting import until
@@ -135,6 +139,41 @@ def test_a_probe_that_was_cut_off_is_not_sent_again(stores: Stores, tmp_path: Pa
     with reading(stores.engine) as session:
         [probe] = [one for one in captures_of(session, bundle_id) if one.name == "health_generate"]
     assert (probe.outcome, probe.detail) == ("error", "Sent; no answer was seen so far.")
+
+
+def test_a_dump_whose_reading_was_killed_is_read_whole_and_no_row_is_doubled(
+    stores: Stores, tmp_path: Path
+) -> None:
+    total = 20_000
+    content = recorded.dump([recorded.request(one, tokens=2) for one in range(total)])
+    taken = attaching.take_in(
+        stores,
+        stores.artifacts.put(content),
+        Sent("crash.pkl", "a test"),
+        incident_id=make.incident(stores),
+        actor=make.MIRA,
+        at=make.now(),
+    )
+    assert taken.dump_id is not None
+    with processes.working(tmp_path) as worker:
+        until(lambda: _rows(stores, taken.dump_id or 0))
+        processes.kill(worker)
+    assert 0 < _rows(stores, taken.dump_id) < total
+    with processes.working(tmp_path), reading(stores.engine) as session:
+        job_id = get_dump(session, taken.dump_id).job_id
+        job = make.until(stores, job_id or 0, "succeeded")
+    with reading(stores.engine) as session:
+        dump = get_dump(session, taken.dump_id)
+        events = [one.kind for one in session.exec(select(TimelineEvent))]
+    assert (dump.state, dump.requests_total) == ("ready", total)
+    assert _rows(stores, taken.dump_id) == total
+    assert job.attempts == 2
+    assert events == ["ArtifactAttached", "StepRequested", "DumpRead"]
+
+
+def _rows(stores: Stores, dump_id: int) -> int:
+    with reading(stores.engine) as session:
+        return count_of(session, dump_id)
 
 
 def _request(stores: Stores, incident_id: int, target: Target, *, probe: Probe) -> tuple[int, int]:

@@ -23,6 +23,15 @@ QUERIES = {
     "ix_bundle_target": "SELECT * FROM bundle WHERE target_id = 7 ORDER BY collected_at DESC",
     "ix_artifact_sha256": "SELECT * FROM artifact WHERE sha256 = 'ab'",
     "ix_capture_sha256": "SELECT * FROM capture WHERE sha256 = 'ab'",
+    "ix_dump_request_prompt": "SELECT * FROM dump_request WHERE dump_id = 7 AND prompt_tokens "
+    "IS NOT NULL AND (prompt_tokens, position) > (5, 3) ORDER BY prompt_tokens, position LIMIT 50",
+    "ix_dump_request_elapsed": "SELECT * FROM dump_request WHERE dump_id = 7 AND elapsed_seconds "
+    "IS NOT NULL ORDER BY elapsed_seconds DESC, position DESC LIMIT 50",
+    "ix_dump_request_state": "SELECT * FROM dump_request WHERE dump_id = 7 AND state = 'aborted' "
+    "ORDER BY position LIMIT 50",
+    "ix_dump_request_suspect": "SELECT * FROM dump_request WHERE dump_id = 7 AND suspect_rank "
+    "IS NOT NULL ORDER BY suspect_rank",
+    "ix_diagnostic_item_fingerprint": "SELECT * FROM diagnostic_item WHERE fingerprint = 'ab'",
 }
 
 

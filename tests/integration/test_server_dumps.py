@@ -170,3 +170,46 @@ def test_folders_come_from_the_command_line_and_the_environment(tmp_path: Path) 
     with telling(flag, environment=variables) as told:
         paths = [folder.path for folder in server_folders(told.server)]
     assert paths == [f"{tmp_path}/{name}" for name in ("crashes", "sglang", "cores")]
+
+
+def test_in_a_folder_that_the_console_names_only_request_dumps_of_the_server_are_seen(
+    tmp_path: Path,
+) -> None:
+    named = tmp_path / "named"
+    request = _old(named / "2026-01-01_00-00-00.pkl")
+    _old(named / "crash_dump_1.pkl")
+    _old(named / "core.cuda.1.2")
+    _old(named / "id_rsa")
+    _old(named / "below" / "2026-01-01_00-00-01.pkl")
+    strange = _old(named / "2026-01-01_00-00-02.pkl")
+    if os.geteuid() == 0:
+        os.chown(strange, 12345, 12345)
+    else:
+        strange.unlink()
+    (named / "2026-01-01_00-00-03.pkl").symlink_to("/etc/hostname")
+    files = agent_files(tmp_path / "files")
+    with _serving(tmp_path / "dumps") as told:
+        folders, table = [str(named)], told.table
+        dumps = find_dumps(process_ids=[told.server.id], table=table, folders=folders)
+        assert [one.path for one in dumps.dumps] == [str(request)]
+        assert str(named) in dumps.looked_in
+        fetched = fetch_dump(dumps.dumps[0].id, files=files, table=table, folders=folders)
+        with pytest.raises(NotFound):
+            fetch_dump(dumps.dumps[0].id, table=told.table, files=files)
+    assert fetched.file is not None
+    assert (fetched.file.kind, fetched.file.tier) == ("request dump", "T2")
+
+
+def test_a_named_folder_gives_no_other_way_up(tmp_path: Path) -> None:
+    _old(tmp_path / "secret" / "2026-01-01_00-00-00.pkl")
+    with _serving(tmp_path / "dumps") as told:
+        up = [f"{tmp_path}/dumps/../secret"]
+        assert [one.path for one in server_folders(told.server, up)] == [str(tmp_path / "dumps")]
+
+
+def test_a_folder_of_the_command_line_stays_what_it_is_when_it_is_named_too(
+    tmp_path: Path,
+) -> None:
+    with _serving(tmp_path) as told:
+        [folder] = server_folders(told.server, [f"{tmp_path}/"])
+    assert not folder.requests_only

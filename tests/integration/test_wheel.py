@@ -86,14 +86,15 @@ def _get(url: str) -> httpx.Response:
             time.sleep(0.2)
 
 
-def test_a_page_and_the_htmx_file_are_served(console: str) -> None:
+@pytest.mark.parametrize("file", ["htmx-4.0.1.min.js", "speedscope-1.25.0/speedscope-Y2522XSH.js"])
+def test_a_page_and_the_vendored_files_are_served(console: str, file: str) -> None:
     page = _get(f"{console}/")
-    script = _get(f"{console}/static/vendor/htmx-4.0.1.min.js")
+    script = _get(f"{console}/static/vendor/{file}")
 
     assert page.status_code == 200
     assert "incident console" in page.text.lower()
     assert script.status_code == 200
-    assert script.content == (ROOT / "static/vendor/htmx-4.0.1.min.js").read_bytes()
+    assert script.content == (ROOT / "static/vendor" / file).read_bytes()
 
 
 def test_the_code_comes_from_the_wheel_and_not_from_the_checkout(python: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.store.tables import CaptureRow
-from app.web.views.answers import answer_rows, counted
+from app.web.views.answers import answer_rows, outcomes_told
 from app.web.views.bundle_told import LoadTold, SignalsTold, VerdictTold, WindowTold
 from app.web.views.load import move_rows, quantile_told, rank_rows
 from app.web.views.signals import chips
@@ -95,7 +95,9 @@ def test_an_answer_about_load_with_an_old_rank_is_not_called_good() -> None:
 
 
 def test_endpoints_are_counted_by_how_asking_ended() -> None:
-    assert counted(ANSWERS) == ("3 answered, 1 timed out, 1 without access, 1 not asked on purpose")
+    assert outcomes_told(ANSWERS) == (
+        "3 answered, 1 timed out, 1 without access, 1 not asked on purpose"
+    )
 
 
 def test_a_rank_with_work_whose_passes_stood_still_is_stuck() -> None:

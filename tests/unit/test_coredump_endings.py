@@ -29,6 +29,9 @@ def moment(look: Look | None, **changed: float | bool | None) -> Moment:
         pytest.param(moment(replace(DONE, writers=1)), "growing", id="whole-but-still-open"),
         pytest.param(moment(OPEN, since_growth_seconds=600), "timed-out", id="stalled"),
         pytest.param(moment(OPEN, alive=False), "growing", id="a-child-writes-on"),
+        pytest.param(
+            moment(OPEN, alive=False, since_growth_seconds=600), "timed-out", id="a-child-stalled"
+        ),
         pytest.param(moment(CLOSED), "growing", id="closed-a-moment-ago"),
         pytest.param(moment(CLOSED, since_growth_seconds=10), "truncated", id="closed-early"),
         pytest.param(moment(CLOSED, alive=False), "truncated", id="died-while-writing"),

@@ -88,9 +88,42 @@ DEVICES, SMS, GRIDS, BLOCKS, WARPS, LANES, IMAGE = (
         ),
         pytest.param(
             changed((section(LANES) + OFFSET, 2**62, "Q")),
-            f"of at least {2**62 + 32 * 56} bytes",
+            f"It claims to need {2**62 + 32 * 56} bytes.",
             id="offset-beyond-the-end",
         ),
+        pytest.param(
+            changed((40, 2**64 - 1, "Q")),
+            "It claims to need 184467440737095",
+            id="table-beyond-64-bits",
+        ),
+        pytest.param(
+            changed((section(LANES) + OFFSET, 2**64 - 10, "Q")),
+            f"It claims to need {2**64 - 10 + 32 * 56} bytes.",
+            id="end-that-wraps",
+        ),
+        pytest.param(
+            changed((60, 0, "H"), (TABLE_AT + SIZE, 0, "Q")),
+            "Its section table is not written yet.",
+            id="no-sections",
+        ),
+        pytest.param(
+            changed((60, 0, "H"), (TABLE_AT + SIZE, 2**64 - 1, "Q")),
+            f"It claims to have {2**64 - 1} sections.",
+            id="most-sections",
+        ),
+        pytest.param(gzip.compress(WHOLE)[:10], "ends before its trailer", id="gzip-header-only"),
+        pytest.param(b"\x1f\x8b", "ends before its trailer", id="two-bytes-of-gzip"),
+        pytest.param(gzip.compress(b""), "Nothing is in it yet.", id="gzip-of-nothing"),
+        pytest.param(
+            gzip.compress(gzip.compress(WHOLE)), "inside is a second layer of gzip", id="gzip-twice"
+        ),
+        pytest.param(
+            gzip.compress(WHOLE) + b"INFO: done",
+            "After its trailer come bytes that are not compressed.",
+            id="gzip-and-a-log",
+        ),
+        pytest.param(b"\x04\x22\x4d\x18" + b"x" * 400, "lz4 -d", id="lz4"),
+        pytest.param(b"7z\xbc\xaf\x27\x1c" + b"x" * 400, "a 7z archive", id="7z"),
     ],
 )
 def test_what_cannot_be_read_is_called_what_it_is(data: bytes, note: str) -> None:
@@ -141,6 +174,26 @@ def test_a_lie_inside_is_told_and_the_rest_is_read(data: bytes, problem: str) ->
     assert document["complete"]
     assert any(problem in told for told in document["problems"])
     assert document["devices"][0]["sms"] == 4
+
+
+@pytest.mark.parametrize("at", [0, 4, 16, 63, 64, TABLE_AT, TABLE_AT + 63, TABLE_AT + 64])
+def test_cut_at_a_boundary_of_its_structure_it_is_incomplete(at: int) -> None:
+    document = inspected(WHOLE[:at])
+    assert (document["complete"], document["kind"]) == (False, "incomplete")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(WHOLE + b"x" * 999, id="bytes-after-its-end"),
+        pytest.param(gzip.compress(WHOLE) + bytes(512), id="gzip-filled-up-with-zeros"),
+        pytest.param(gzip.compress(WHOLE[:99]) + gzip.compress(WHOLE[99:]), id="two-members"),
+    ],
+)
+def test_what_is_odd_and_whole_is_read(data: bytes) -> None:
+    document = inspected(data)
+    assert document["complete"]
+    assert document["exceptions"] == inspected(WHOLE)["exceptions"]
 
 
 def test_links_in_a_circle_end() -> None:

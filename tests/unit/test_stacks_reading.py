@@ -80,8 +80,11 @@ def test_a_log_of_failed_dumps_gives_missing_ranks() -> None:
 
 def test_a_log_names_ranks_of_several_groups() -> None:
     line = "Pyspy failed (py-spy dump  --pid 700). Error: Error: failed to get os threadid"
-    [lost] = read(("server.log", f"[2026-11-30 01:33:06 DP1 TP3] {line}\n")).missing
+    lost, *others = read(("server.log", f"[2026-11-30 01:33:06 DP1 TP3] {line}\n")).missing
     assert (lost.rank, lost.kind) == ("DP1_TP3", "native_unavailable")
+    assert [(one.rank, one.kind) for one in others] == [
+        (f"TP{number}", "not tried") for number in range(3)
+    ]
 
 
 def test_a_log_with_a_dump_in_it_gives_the_dump() -> None:

@@ -54,7 +54,9 @@ def server_folders(server: Server, named: Sequence[str] = ()) -> list[ServerFold
     found = list(dict.fromkeys([*_told(pid), *_written_to(server)]))[:MAX_FOLDERS]
     known = {folder.path.rstrip("/") for folder in found}
     plain = (path for path in named if ".." not in PurePosixPath(path).parts)
-    more = [ServerFolder(pid, one, requests_only=True) for one in plain if one not in known]
+    more = [
+        ServerFolder(pid, one, requests_only=True) for one in plain if one.rstrip("/") not in known
+    ]
     return [*found, *more]
 
 

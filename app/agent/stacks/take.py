@@ -15,6 +15,7 @@ from app.agent.stacks import pyspy
 from app.agent.stacks.pyspy_calls import CANCELLED
 from app.agent.touching.holds import Holds
 from app.agent.touching.turns import Turns
+from app.domain.stacks.samples import ENDED
 from app.errors import ConsoleError, NoSpace, NotFound
 from app.protocol.messages import (
     FileTaken,
@@ -183,7 +184,7 @@ class _Taking:
 
 def _not_found(process_id: str, error: NotFound) -> Refusal:
     stat = read_stat(pid_of(process_id))
-    kind = "gone" if stat is None else "unknown process"
+    kind = "gone" if stat is None or stat.state in ENDED else "unknown process"
     if stat is not None and process_id != f"{stat.pid}.{stat.start_ticks}":
         kind = "restarted"
     return Refusal(

@@ -8,6 +8,9 @@ _STARTS = (
     (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first (zstd -d)"),
     (b"\xfd7zXZ\x00", "compressed with xz: unpack it first (xz -d)"),
     (b"BZh", "compressed with bzip2: unpack it first (bzip2 -d)"),
+    (b"\x04\x22\x4d\x18", "compressed with lz4: unpack it first (lz4 -d)"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it and name the coredump inside"),
+    (b"\x1f\x8b", "a second layer of gzip: unpack it first (gunzip)"),
 )
 _TAR = (257, b"ustar")
 _TYPES = {1: "an object file", 2: "a program", 3: "a library or program", 4: "a core"}

@@ -25,7 +25,7 @@ def inspect_coredump(file: str, path: str, size_bytes: int, read: Read) -> dict[
         if not head.startswith(_GZIP):
             return _inspected(file, path, size_bytes, read, head)
         head = first_bytes(read, SNIFFED_BYTES)
-        if not head.startswith(_ELF):
+        if head[: len(_ELF)] != _ELF[: len(head)]:
             other = other_format(head) or "no ELF file"
             says = f"It is compressed, and inside is {other}."
             return unreadable(file, "not a CUDA coredump", says, None)

@@ -17,6 +17,7 @@ MOST_POINTS = 256  # of 40 to 70 kB each
 FIRST_STEP_BYTES = 1024 * 1024
 _PIECE_BYTES = 65_536
 _OUT_BYTES = 262_144
+_MAGIC = b"\x1f\x8b"
 _GZIP = 31  # zlib's wbits for gzip alone: checks sum and length of the trailer
 
 Read = Callable[[int, int], bytes]
@@ -90,8 +91,8 @@ class Unpacked:
                 self._packed_at += len(self._rest)
                 if not self._rest:
                     return False
-            if self._engine.eof:  # another member follows
-                self._engine = zlib.decompressobj(_GZIP)
+            if self._engine.eof and not self._next_member():
+                continue
             try:
                 piece = self._engine.decompress(self._rest, _OUT_BYTES)
             except zlib.error as error:
@@ -102,6 +103,16 @@ class Unpacked:
                 self._buffer, self._buffer_at = piece, self._out
                 self._out += len(piece)
                 return True
+
+    def _next_member(self) -> bool:
+        """Whether another member follows, or only the zeros that fill up a block."""
+        self._rest = self._rest.lstrip(b"\0")
+        if not self._rest:
+            return False
+        if not _MAGIC.startswith(self._rest[: len(_MAGIC)]):
+            raise Malformed("After its trailer come bytes that are not compressed.")
+        self._engine = zlib.decompressobj(_GZIP)
+        return True
 
     def _point(self) -> _Point:
         return _Point(self._out, self._packed_at, self._rest, self._engine.copy())

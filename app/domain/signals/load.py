@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.domain.claims import Claim, Evidence, Level, Status
+from app.domain.counting import counted
 from app.domain.figures import figure, table, whole
 from app.domain.loads import STALE_SECONDS, RankLoad
 from app.domain.observed import Observed, evidence
@@ -70,9 +71,12 @@ def queue_build_up(seen: Observed) -> Ruling:
     proof = _per_rank(seen, "num_waiting_reqs", "waiting", "sglang:num_queue_reqs")
     healthy = whole(table(table(seen.healthy_load.get("load")).get("totals")).get("waiting"))
     limit = _TIMES_HEALTHY * healthy if healthy is not None else float(running or 0)
+    wait = counted(waiting, "request waits", "requests wait")
     if waiting < _FEW_WAITING or waiting <= limit:
         few = waiting < _FEW_WAITING
-        return Quiet(rule, f"{waiting} requests wait.", proof, rules_out=few)
+        return Quiet(
+            rule, f"{counted(waiting, 'request waits', 'requests wait')}.", proof, rules_out=few
+        )
     against = (
         f"against {healthy} in the last healthy bundle"
         if healthy is not None
@@ -81,7 +85,7 @@ def queue_build_up(seen: Observed) -> Ruling:
     )
     old = load is not None and (load.oldest_seconds or 0.0) >= STALE_SECONDS
     dated = " These figures are of an old snapshot." if old else ""
-    says = f"{waiting} requests wait {against}.{dated}"
+    says = f"{wait} {against}.{dated}"
     return Claim(rule, says, _status(healthy is not None), proof, Level.WARN)
 
 

@@ -11,11 +11,13 @@ from app.domain.stacks.judging import (
     Peers,
     Verdict,
     behind_in,
+    between_stages,
     held_still,
     judge,
+    only_passes_on,
     weight,
 )
-from app.domain.stacks.peers import group_name, peer_groups
+from app.domain.stacks.peers import are_replicas, group_name, peer_groups
 from app.domain.stacks.places import Place
 from app.domain.stacks.samples import Missing, Sample
 from app.domain.stacks.settling import settles
@@ -101,7 +103,7 @@ def compare(
     return Comparison(
         verdict=judgement.verdict,
         stuck=stuck,
-        says=says(peers, judgement, stuck=stuck, name=name),
+        says=says(peers, judgement, stuck=stuck, name=name, missing=gone),
         settles=settles(peers, judgement, stuck=stuck),
         outliers=judgement.outliers,
         groups=_groups(histories),
@@ -171,7 +173,24 @@ def _judged(
         gone = tuple(lost[rank] for rank in group if rank in lost)
         peers = Peers(here, gone, states, counts)
         judged.append((peers, judge(peers)))
-    return sorted(judged, key=lambda one: weight(*one))
+    if judged and all(found.verdict == "idle" for _, found in judged):
+        return [(everyone, judged[0][1])]
+    judged.sort(key=lambda one: weight(*one))
+    if len(judged) > 1 and not are_replicas([numbers.get(rank) for rank in by_rank]):
+        return _across_stages(everyone, judged)
+    return judged
+
+
+def _across_stages(
+    everyone: Peers, judged: list[tuple[Peers, Judgement]]
+) -> list[tuple[Peers, Judgement]]:
+    """*judged*, unless no stage has a finding of its own and some wait for others."""
+    peers, strongest = judged[0]
+    own = strongest.verdict in ("rank divergence", "different collectives", "symmetric")
+    if own and not only_passes_on(peers):
+        return judged
+    found = between_stages(everyone)
+    return [(everyone, found)] if found else judged
 
 
 def _peer_groups(

@@ -3,14 +3,16 @@
 Values of variables (``--locals``) are prompts and keys: they are noticed and never read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from json import JSONDecoder
 from typing import Any
 
 import orjson
 
 from app.domain.stacks.dump import LONGEST_NAME, MOST_FRAMES, MOST_THREADS, Dump, Frame, Thread
 
+_DECODER = JSONDecoder()
 _VALUE = b'"repr":'  # of a variable; otherwise "locals" is null
 
 
@@ -20,18 +22,62 @@ def read_json_dump(body: bytes) -> list[Dump] | None:
         told = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    if not isinstance(told, list) or not told or not all(map(_is_thread, told)):
-        return None
-    by_pid: dict[int | None, list[Thread]] = {}
-    for one in told[:MOST_THREADS]:
-        pid = one.get("pid")
-        by_pid.setdefault(pid if isinstance(pid, int) else None, []).append(_thread(one))
-    return [Dump(pid, None, tuple(threads)) for pid, threads in by_pid.items()]
+    return _by_pid(told) if isinstance(told, list) and is_json_dump(told) else None
+
+
+def read_json_dumps(body: bytes) -> tuple[list[Dump], bool]:
+    """The processes in several documents one after another, and whether all of it was read.
+
+    Each document is what one py-spy wrote, or one thread of it (JSON lines).
+    """
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return [], False
+    dumps: list[Dump] = []
+    threads: list[Any] = []
+    at, whole = 0, True
+    while whole and (at := _next_begins(text, at)) < len(text):
+        told, at = _document(text, at)
+        if isinstance(told, dict) and _is_thread(told):
+            threads.append(told)
+        elif isinstance(told, list) and is_json_dump(told):
+            dumps += _by_pid(told)
+        else:
+            whole = False
+    return [*dumps, *_by_pid(threads)], whole
+
+
+def _next_begins(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n,":
+        at += 1
+    return at
+
+
+def _document(text: str, at: int) -> tuple[object, int]:
+    """The document that begins *at*, and where it ends; None where it is none."""
+    try:
+        return _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return None, len(text)
+
+
+def is_json_dump(told: object) -> bool:
+    """Whether *told*, read from JSON, is what one py-spy wrote."""
+    return isinstance(told, list) and bool(told) and all(map(_is_thread, told))
 
 
 def holds_locals(body: bytes) -> bool:
     """Whether it was taken with ``--locals``."""
     return _VALUE in body
+
+
+def _by_pid(told: Sequence[Mapping[str, Any]]) -> list[Dump]:
+    by_pid: dict[int | None, list[Thread]] = {}
+    for one in told[:MOST_THREADS]:
+        pid = one.get("pid")
+        by_pid.setdefault(pid if isinstance(pid, int) else None, []).append(_thread(one))
+    return [Dump(pid, None, tuple(threads)) for pid, threads in by_pid.items()]
 
 
 def _is_thread(told: object) -> bool:

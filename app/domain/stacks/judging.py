@@ -11,7 +11,7 @@ from typing import Literal
 
 from app.domain.stacks.counts import Behind, Counted, who_is_behind
 from app.domain.stacks.history import History
-from app.domain.stacks.samples import HELD_STILL, Missing
+from app.domain.stacks.samples import ENDED, HELD_STILL, Missing
 from app.domain.stacks.waits import BLOCKED, FOR_PEERS, POINT_TO_POINT
 
 Verdict = Literal[
@@ -92,6 +92,8 @@ def held_still(peers: Peers) -> Judgement | None:
 
 def _is_held(state: str | None, *, moved: bool | None) -> bool:
     """D is also a moment of input and output: it counts where a second look confirms it."""
+    if state in ENDED:
+        return True
     return state in HELD_STILL and not moved and (state != "D" or moved is False)
 
 
@@ -175,6 +177,24 @@ def _some_waiting(peers: Peers) -> Judgement | None:
     return Judgement("not enough evidence", "split")  # the first to arrive wait for the others
 
 
+def between_stages(peers: Peers) -> Judgement | None:
+    """Stages of a pipeline that wait for what another one passes on, beside some that do not.
+
+    A healthy pipeline looks like that in most moments, so only what does not move is told.
+    """
+    passing = [one for one in peers.histories if one.last.wait.operation in POINT_TO_POINT]
+    away = [one for one in peers.histories if one not in passing]
+    if not passing or not away or all(one.last.stage == "idle" for one in peers.histories):
+        return None
+    looks = min(len(one.places) for one in peers.histories)
+    sure = looks > 2 or all(one.last.stage != "batch" for one in away)
+    if not sure or any(one.moved is not False for one in peers.histories):
+        return Judgement("not enough evidence", "split")
+    few = 2 * len(away) <= len(peers.histories)
+    found = Judgement("rank divergence", "awaited", tuple(one.rank for one in away if few))
+    return _unless_doubtful(peers, found)
+
+
 def _at_one_line(histories: Sequence[History]) -> bool:
     """Whether all stand at the same line: then a call that py-spy does not show holds them."""
     lines = {(one.last.kind, one.last.top) for one in histories}
@@ -244,7 +264,11 @@ _WEIGHT: tuple[Verdict, ...] = (
 
 def weight(peers: Peers, judgement: Judgement) -> tuple[int, bool, bool, int]:
     """Sorts the judgement that matters most first; stages that only wait for another last."""
-    operations = {one.last.wait.operation for one in peers.histories}
-    passes_on = bool(operations) and operations <= POINT_TO_POINT
     named = not judgement.outliers
-    return _WEIGHT.index(judgement.verdict), passes_on, named, -peers.total
+    return _WEIGHT.index(judgement.verdict), only_passes_on(peers), named, -peers.total
+
+
+def only_passes_on(peers: Peers) -> bool:
+    """Whether all of them wait for another stage."""
+    operations = {one.last.wait.operation for one in peers.histories}
+    return bool(operations) and operations <= POINT_TO_POINT

@@ -21,7 +21,15 @@ _ENDINGS = re.compile(
 )
 _STREAM = re.compile(r"\.(stdout|stderr)(\.\w+)?$|\.err$", re.IGNORECASE)
 _ERROR = re.compile(r"\.stderr(\.\w+)?$|\.err$", re.IGNORECASE)
-_NODE = re.compile(r"(node|host)[-_.].+|(node|host|machine|pod|gpu)\w*[-_.]?\d.*", re.IGNORECASE)
+_NODE = re.compile(
+    r"(node|host)[-_.].+|(node|host|machine|pod|gpu)\w*[-_.]?\d.*"
+    r"|(ip[-_])?\d{1,3}([-_.]\d{1,3}){3}"  # an address
+    r"|[a-z][a-z\d-]*-[a-z\d]{8,10}-[a-z\d]{5}"  # of a Deployment of Kubernetes
+    r"|(?!.*(stack|sample|dump|py-?spy|hang|capture|take|try|round))"
+    r"[a-z\d-]*(sglang|vllm|worker|server|prefill|decode|leader|[abhl]\d\d\d?|[dh]gx)[a-z\d-]*"
+    r"[-_.]?\d+([-.][a-z\d.-]+)?",
+    re.IGNORECASE,
+)
 _NUMBERS = ("tp", "pp", "dp", "ep")
 _OTHER_ROLES: dict[str, Role] = {
     "main": "server",

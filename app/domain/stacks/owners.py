@@ -7,18 +7,21 @@ the calls themselves tell together.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from app.domain.stacks.dump import Dump
 from app.domain.stacks.names import names_a_node
 from app.domain.stacks.sources import Attempt, Sources
-from app.domain.titles import RankNumbers, Title, read_rank, read_title
+from app.domain.titles import UNNAMED, RankNumbers, Title, read_rank, read_title
 
 RANKED = ("scheduler", "worker")
 _OUTER_CALLS = {
     "run_scheduler_process": "scheduler",
     "run_detokenizer_process": "detokenizer",
     "run_data_parallel_controller_process": "dp controller",
+    "worker_main": "worker",  # of vLLM
+    "run_engine_core": "engine core",
     "launch_server": "server",
     "serve": "server",
 }
@@ -39,6 +42,7 @@ class Owner:
     rank: str | None = None
     state: str | None = None
     refusal: _Refusal | None = None
+    followed_by: int | None = None  # the pid of the same rank in later samples
     attempts: list[Attempt] = field(default_factory=list)
     dumps: list[tuple[Attempt, list[Dump]]] = field(default_factory=list)
 
@@ -57,7 +61,8 @@ def owners_of(sources: Sources) -> list[Owner]:
     for folder, answer in sources.answers:
         _note_answer(owners, folder, answer)
     merged = _merged(list(owners.values()))
-    _name(merged)
+    _find_restarted(merged)
+    _name([one for one in merged if one.followed_by is None])
     return sorted(merged, key=_order)
 
 
@@ -111,7 +116,10 @@ def _role_by_calls(dumps: Iterable[Dump]) -> str | None:
 
 
 def _last_state(note: Mapping[str, Any]) -> str | None:
-    told = note.get("state_after") or note.get("state_before")
+    before, after = note.get("state_before"), note.get("state_after")
+    if before and "state_after" in note and after is None:
+        return "X"  # it ended while it was read
+    told = after or before
     return str(told)[:1] if told else None
 
 
@@ -160,16 +168,40 @@ def _merged(owners: list[Owner]) -> list[Owner]:
     return kept
 
 
+def _find_restarted(owners: Iterable[Owner]) -> None:
+    """Note who was replaced: all samples of one pid of a rank lie before all those of another."""
+    by_label: dict[tuple[str | None, str | None], list[tuple[int, int, Owner]]] = {}
+    for one in owners:
+        numbers = [attempt.name.sample or 0 for attempt, _ in one.dumps]
+        if one.label and numbers and all(numbers):
+            found = by_label.setdefault((one.node, one.label), [])
+            found.append((min(numbers), max(numbers), one))
+    for alike in by_label.values():
+        ordered = sorted(alike, key=lambda told: told[:2])
+        pairs = list(pairwise(ordered))
+        if all(before[1] < after[0] for before, after in pairs):
+            for before, after in pairs:
+                before[2].followed_by = after[2].pid
+
+
 def _name(owners: Sequence[Owner]) -> None:
     """Give each process that is compared a name of its own."""
     ranked = [one for one in owners if one.label or one.role in RANKED]
     ranked = [one for one in ranked if one.role in (*RANKED, None)]
+    if not ranked:  # vLLM on one GPU: its engine core runs the model itself
+        ranked = [one for one in owners if one.role == "engine core"]
     if not ranked:  # plain processes that a person chose
         ranked = [one for one in owners if one.role is None and (one.dumps or one.refusal)]
     labels = Counter(one.label for one in ranked)
     for one in ranked:
+        if one.numbers is UNNAMED and labels[one.label] > 1 and not one.node:
+            one.label = one.numbers = None  # old titles have no numbers: which rank is not known
+    labels = Counter(one.label for one in ranked)
+    pids = Counter(one.pid for one in ranked)
+    for one in ranked:
         if one.label is None:
-            one.rank = f"pid {one.pid}" if one.pid else None
+            where = f" ({one.node})" if one.node and pids[one.pid] > 1 else ""
+            one.rank = f"pid {one.pid}{where}" if one.pid else None
         elif labels[one.label] == 1:
             one.rank = one.label
         else:

@@ -16,7 +16,7 @@ def peer_groups(ranks: Sequence[str], numbers: Numbers) -> list[list[str]]:
     """*ranks* in groups of peers, in the order given; those without numbers are one group."""
     if any(numbers.get(rank) is None for rank in ranks):
         return [list(ranks)] if ranks else []
-    replicas = _replicas(ranks, numbers)
+    replicas = are_replicas([numbers.get(rank) for rank in ranks])
     groups: dict[tuple[int | None, int | None], list[str]] = {}
     for rank in ranks:
         of = numbers.get(rank)
@@ -34,12 +34,11 @@ def group_name(group: Sequence[str], numbers: Numbers, *, alone: bool) -> str | 
     return "_".join(shared) or None
 
 
-def _replicas(ranks: Sequence[str], numbers: Numbers) -> bool:
+def are_replicas(ranks: Sequence[RankNumbers | None]) -> bool:
     """Whether the DP ranks are servers of their own: a TP number comes twice, or there is none."""
     seen: set[tuple[int | None, int | None]] = set()
     dp_ranks = set()
-    for rank in ranks:
-        of = numbers.get(rank)
+    for of in ranks:
         if of is None or of.dp is None:
             continue
         dp_ranks.add(of.dp)

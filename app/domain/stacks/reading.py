@@ -56,13 +56,13 @@ def read_files(files: Sequence[StackFile]) -> Reading:
     samples = [sample for owner in compared for sample in _samples(owner, sources)]
     read = {sample.rank for sample in samples}
     failed = [_missing(owner, sources) for owner in compared if owner.rank not in read]
-    untried, expected = never_tried(sources.topology, [str(owner.rank) for owner in compared])
+    untried, expected = never_tried(sources.topology, [owner.numbers for owner in compared])
     return Reading(
         samples=tuple(samples),
         missing=(*failed, *untried),
         states=_states(compared, sources, read),
         processes=tuple(_process(owner) for owner in owners if owner.dumps),
-        failures=tuple(_failures(sources)),
+        failures=(*_failures(sources), *_restarts(owners)),
         unrecognised=tuple(sources.unrecognised),
         expected=expected,
     )
@@ -200,6 +200,19 @@ def _failures(sources: Sources) -> Iterable[FailedRead]:
                 yield FailedRead(f"{folder}/answer.json", kind, reason, _text(told.get("fix")))
 
 
+def _restarts(owners: Iterable[Owner]) -> Iterable[FailedRead]:
+    """Processes whose rank was another one in later samples: only the last is compared."""
+    for owner in owners:
+        if owner.followed_by is not None:
+            who = f"{owner.label} was pid {owner.pid}, and then pid {owner.followed_by}"
+            yield FailedRead(
+                owner.dumps[-1][0].name.stem,
+                "restarted",
+                f"{who}: its earlier samples are of another process and are not compared.",
+                "Find out how it ended: the server's log, and the kernel log.",
+            )
+
+
 def _text(told: object) -> str | None:
     return told if isinstance(told, str) else None
 
@@ -213,11 +226,30 @@ def _states(owners: Sequence[Owner], sources: Sources, read: set[str]) -> dict[s
     states = {}
     for owner in owners:
         rank, told = str(owner.rank), sources.process_states.get(owner.pid or -1)
-        if owner.state or told:
+        if rank in read and _ended(owner):
+            states[rank] = "X"
+        elif owner.state or told:
             states[rank] = owner.state or str(told)
-        elif rank in read and _seen_stopped(owner):
+        elif _seen_stopped(owner):
             states[rank] = "T"
     return states
+
+
+def _ended(owner: Owner) -> bool:
+    """Whether it was read, and was not there any more at a later try."""
+    if owner.refusal:
+        return owner.refusal[0] in ("process_gone_or_zombie", "gone", "restarted")
+    last = max(_turn(attempt) for attempt, _ in owner.dumps)
+    return any(
+        _turn(attempt) > last and _said(attempt)[0] == "process_gone_or_zombie"
+        for attempt in owner.attempts
+        if attempt.said.strip()
+    )
+
+
+def _turn(attempt: Attempt) -> tuple[int, list[tuple[int, str]]]:
+    """Sorts tries in the order in which they were made, as far as names tell."""
+    return attempt.name.sample or 0, in_order(attempt.name.stem)
 
 
 def _process(owner: Owner) -> ProcessRead:

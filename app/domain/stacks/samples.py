@@ -7,6 +7,7 @@ from datetime import datetime
 from app.domain.stacks.dump import Dump
 from app.domain.titles import RankNumbers
 
+ENDED = frozenset("ZX")
 HELD_STILL = frozenset("TtDZX")  # letters of /proc/PID/stat: nothing of it runs
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from app.domain.stacks.judging import Judgement, Peers
-from app.domain.stacks.samples import Missing
+from app.domain.stacks.samples import ENDED, Missing
 from app.domain.stacks.wording import MOST_REASONS, spans
 
 
@@ -21,14 +21,11 @@ def _settles(peers: Peers, judgement: Judgement, *, stuck: bool | None) -> Itera
     if open_still and looks > 1:
         yield "A later sample, and the server's counters, twice: who is busy goes on."
     if judgement.ground == "state":
-        yield (
-            "Who stopped it: a debugger, a frozen cgroup, or kill -STOP. If nobody means it: "
-            "kill -CONT."
-        )
+        yield from _what_holds(peers, judgement)
     parted = judgement.verdict in ("rank divergence", "different collectives", "symmetric")
-    if parted and judgement.ground != "counts":
+    if parted and judgement.ground not in ("counts", "state"):
         yield "NCCL RAS, twice: the lowest count of collectives names the rank that is behind."
-    if judgement.verdict == "symmetric":
+    if judgement.verdict == "symmetric" and judgement.ground != "state":
         yield (
             f"Whether {peers.total} is the whole world (tp × pp × nodes), the transport between "
             "hosts, and native stacks."
@@ -41,6 +38,18 @@ def _settles(peers: Peers, judgement: Judgement, *, stuck: bool | None) -> Itera
         )
     if "garbage collection" in kinds:
         yield "The server's log of garbage collections: a pause ends by itself."
+
+
+def _what_holds(peers: Peers, judgement: Judgement) -> Iterator[str]:
+    named = judgement.outliers or [*peers.ranks, *(one.rank for one in peers.missing)]
+    ended = [rank for rank in named if peers.states.get(rank) in ENDED]
+    if ended:
+        yield f"How {spans(ended)} ended: the server's log, and the kernel's (dmesg)."
+    if len(ended) < len(named):
+        yield (
+            "Who stopped it: a debugger, a frozen cgroup, or kill -STOP. If nobody means it: "
+            "kill -CONT."
+        )
 
 
 def _fixes(missing: Sequence[Missing]) -> Iterator[str]:

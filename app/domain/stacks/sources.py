@@ -8,10 +8,16 @@ from typing import Any, NamedTuple, get_args
 
 import orjson
 
-from app.domain.pyspy_errors import Kind
+from app.domain.pyspy_errors import Kind, classify
 from app.domain.stacks.dump import Dump
-from app.domain.stacks.json_dump import holds_locals, read_json_dump
+from app.domain.stacks.json_dump import (
+    holds_locals,
+    is_json_dump,
+    read_json_dump,
+    read_json_dumps,
+)
 from app.domain.stacks.names import FileName, read_file_name
+from app.domain.stacks.plain import plain_bytes, plain_text
 from app.domain.stacks.text import holds_dump, read_text
 
 _OUR_KINDS = frozenset(
@@ -23,11 +29,14 @@ _SAID = re.compile(
     re.MULTILINE,
 )
 _LOG_FAILURE = re.compile(
-    r"^\[[^\]\n]{0,80}?(?P<rank>(?: [A-Z]{2,8}\d+)*)\] Pyspy failed "
-    r"\(py-spy dump(?P<flags>[^)\n]{0,80}?)--pid (?P<pid>\d+)\)\. "
+    r"^\[[^\]\n]{0,80}?(?P<rank>(?: [A-Z_]{2,12}\d+)*)\] Pyspy failed "
+    r"(?:\(py-spy dump(?P<flags>[^)\n]{0,80}?)--pid (?P<pid>\d+)\)"
+    r"|to dump PID (?P<older>\d+))\. "  # SGLang before 0.5
     r"Error: (?P<said>.*(?:\n(?!\[).*)*)",
     re.MULTILINE,
 )
+_JSON = re.compile(rb'\s*(?:\{(?!\s*"log":)|\[\s*(?:[\[{\]]|\Z))')  # "[2026-" begins a log
+_LONGEST_WORDS, _MOST_LINES = 20_000, 40  # of an error; what is longer is a log
 _STATUSES = re.compile(r"(rc|exit|status|return)", re.IGNORECASE)
 _WRAPPED = re.compile(r"\$ [^\n]{0,400}py-spy[^\n]{0,400}\n(?:# rc=(\S+).*\n)?--- ?stdout ?---\n")
 _STATES = {"stopped": "T", "tracing-stop": "t", "disk-sleep": "D", "zombie": "Z", "dead": "X"}
@@ -106,13 +115,13 @@ def _take(sources: Sources, file: StackFile) -> bool:
     name = read_file_name(file.path)
     if name.error:
         attempt = _attempt(sources, name)
-        attempt.said += file.body.decode("utf-8", "replace")
+        attempt.said += plain_text(file.body)
         attempt.path = file.path
         return True
-    if file.body.lstrip()[:1] in (b"[", b"{") and not file.body.startswith(b"[20"):
+    file = StackFile(file.path, plain_bytes(file.body))
+    if _JSON.match(file.body):
         return _take_json(sources, name, file)
-    text = file.body.decode("utf-8", "replace").replace("\r\n", "\n")
-    return _take_text(sources, name, text)
+    return _take_text(sources, name, plain_text(file.body))
 
 
 def _take_json(sources: Sources, name: FileName, file: StackFile) -> bool:
@@ -124,14 +133,19 @@ def _take_json(sources: Sources, name: FileName, file: StackFile) -> bool:
     try:
         told = orjson.loads(file.body)
     except orjson.JSONDecodeError:
-        return _take_broken(sources, name)
+        return _take_several(sources, name, file)
     return _take_beside(sources, file.path, told)
 
 
-def _take_broken(sources: Sources, name: FileName) -> bool:
-    """JSON that ends too early is a rank that could not be read."""
-    if name.label is None and name.pid is None:
-        return False
+def _take_several(sources: Sources, name: FileName, file: StackFile) -> bool:
+    """Several documents in one file; JSON that ends too early is a rank that was not read."""
+    dumps, whole = read_json_dumps(file.body)
+    if dumps:
+        attempt = _attempt(sources, name)
+        attempt.dumps += dumps
+        attempt.json, attempt.with_locals = True, holds_locals(file.body)
+    if whole or (not dumps and name.label is None and name.pid is None):
+        return whole
     _attempt(sources, name).said += "unknown: Its JSON is cut short or damaged.\nTake it again.\n"
     return True
 
@@ -143,6 +157,11 @@ def _take_beside(sources: Sources, path: str, told: object) -> bool:
         return _take_processes(sources, told)
     if not isinstance(told, dict):
         return False
+    if all(map(is_json_dump, told.values())) and told:
+        for key, threads in told.items():  # a person's own: {"TP0": […], …}
+            beside = StackFile(f"{path}/{key}.json", orjson.dumps(threads))
+            _take_json(sources, read_file_name(beside.path), beside)
+        return True
     if isinstance(told.get("done"), list) and isinstance(told.get("refused"), list):
         sources.take_answer(folder, told)
         return True
@@ -195,12 +214,22 @@ def _take_text(sources: Sources, name: FileName, text: str) -> bool:
 def _take_words(sources: Sources, name: FileName, text: str) -> bool:
     """No stacks: an empty file of a rank, or py-spy's error in their place."""
     known = name.label is not None or name.pid is not None
-    if text.strip() and not (len(text) < 20_000 and _SAID.search(text)):
+    if text.strip() and not (_says_why(text) if known else _tells(text)):
         return False
     if not text.strip() and not known:
         return False
     _attempt(sources, name).said += text
     return True
+
+
+def _tells(text: str) -> bool:
+    return len(text) < _LONGEST_WORDS and bool(_SAID.search(text))
+
+
+def _says_why(text: str) -> bool:
+    """Whether *text*, in a file that is named after a rank, tells why there are no stacks."""
+    short = text.strip().count("\n") < _MOST_LINES and len(text) < _LONGEST_WORDS
+    return _tells(text) or (short and classify(text, status=None).kind != "unknown")
 
 
 def _said_in(text: str) -> str:
@@ -221,8 +250,8 @@ def _unwrapped(text: str) -> tuple[int | None, str, str]:
 def _log_failures(text: str, stem: str) -> Iterator[Attempt]:
     """The dumps that SGLang's watchdog tried in vain, from the server's log."""
     for found in _LOG_FAILURE.finditer(text):
-        mode = "native" if "--native" in found["flags"] else "plain"
-        bare = read_file_name(f"{stem}/log.{found['pid']}.{mode}.txt")
+        mode = "native" if "--native" in (found["flags"] or "") else "plain"
+        bare = read_file_name(f"{stem}/log.{found['pid'] or found['older']}.{mode}.txt")
         said = found["said"].removeprefix("Error: ")
         yield Attempt(
             bare, said=said, rank="_".join(found["rank"].split()) or None, from_log=True, path=stem

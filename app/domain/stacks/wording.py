@@ -17,44 +17,56 @@ _STATES = {
     "Z": "is a zombie: it has ended",
     "X": "has ended",
 }
-MOST_REASONS = 4
+MOST_REASONS = 5
 _GPU = ("GPU event", "GPU sync")
 _HIDDEN = " A wait for the GPU may hide a collective that Python does not show."
-_NUMBERED = re.compile(r"(.*\D)(\d+)")
+_DIGITS = re.compile(r"([0-9]+)")
 
 
-def says(peers: Peers, judgement: Judgement, *, stuck: bool | None, name: str | None) -> str:
-    """The finding in a few sentences."""
+def says(
+    peers: Peers,
+    judgement: Judgement,
+    *,
+    stuck: bool | None,
+    name: str | None,
+    missing: Sequence[Missing],
+) -> str:
+    """The finding in a few sentences; *missing* of all ranks, not of *peers* alone."""
     head = _HEADS[judgement.verdict](peers, judgement)
     parts = [f"In {name}: {head}" if name else head, _movement(peers, judgement, stuck=stuck)]
-    return " ".join(part for part in (*parts, _coverage(peers)) if part)
+    return " ".join(part for part in (*parts, _coverage(missing)) if part)
 
 
 def spans(ranks: Sequence[str]) -> str:
     """``TP0-2, TP4`` for TP0, TP1, TP2, TP4."""
-    told: list[list[str]] = []
+    runs: list[list[str]] = []
+    step: tuple[int, ...] | None = None
     for rank in ranks:
-        if told and _follows(told[-1][-1], rank):
-            told[-1].append(rank)
+        found = _step(runs[-1][-1], rank) if runs else None
+        if found and (len(runs[-1]) == 1 or found == step):
+            runs[-1].append(rank)
+            step = found
         else:
-            told.append([rank])
-    return ", ".join(_span(run) for run in told)
+            runs.append([rank])
+    return ", ".join(map(_span, runs))
 
 
-def _follows(before: str, after: str) -> bool:
-    one, two = _NUMBERED.fullmatch(before), _NUMBERED.fullmatch(after)
-    return bool(one and two and one[1] == two[1] and int(one[2]) + 1 == int(two[2]))
+def _step(before: str, after: str) -> tuple[int, ...] | None:
+    """Which numbers of a rank go on by one to the next; None where it is not the next."""
+    one, two = _DIGITS.split(before), _DIGITS.split(after)
+    if one[::2] != two[::2] or len(one) < 3 or one[-1]:
+        return None
+    step = tuple(int(new) - int(old) for old, new in zip(one[1::2], two[1::2], strict=True))
+    return step if step[-1] == 1 and set(step) <= {0, 1} else None
 
 
 def _span(run: Sequence[str]) -> str:
+    """``TP0-3``; where several numbers go on together, ``TP0_EP0 to TP3_EP3``."""
     if len(run) < 3:
         return ", ".join(run)
-    return f"{run[0]}-{_digits(run[-1])}"
-
-
-def _digits(rank: str) -> str:
-    numbered = _NUMBERED.fullmatch(rank)
-    return numbered[2] if numbered else rank
+    first, last = _DIGITS.split(run[0]), _DIGITS.split(run[-1])
+    short = first[:-2] == last[:-2]
+    return f"{run[0]}-{last[-2]}" if short else f"{run[0]} to {run[-1]}"
 
 
 def _where(one: History) -> str:
@@ -132,9 +144,9 @@ def _held(peers: Peers, judgement: Judgement) -> str:
 
 def _different(peers: Peers, judgement: Judgement) -> str:
     told = "; ".join(list(_classes(peers))[:4])
-    head = (
-        f"All {len(peers.histories)} ranks wait in a collective, but not in the same one: {told}."
-    )
+    many = len(peers.histories)
+    who = "Both ranks" if many == 2 else f"All {many} ranks"
+    head = f"{who} wait in a collective, but not in the same one: {told}."
     if judgement.outliers:
         return f"{head} {spans(judgement.outliers)} differs; which side went wrong is not known."
     return f"{head} Which side went wrong is not known."
@@ -158,6 +170,8 @@ def _symmetric(peers: Peers, judgement: Judgement) -> str:
 
 def _idle(peers: Peers, judgement: Judgement) -> str:
     read = len(peers.histories)
+    if peers.total == 1:
+        return f"{peers.ranks[0]}, the only rank, looks for new requests: the idle loop."
     return f"{read} of {peers.total} ranks look for new requests: the idle loop."
 
 
@@ -242,12 +256,15 @@ def _doubt(judgement: Judgement) -> str:
     return ", nor a rank that is lost from one of a busy server: take a second"
 
 
-def _coverage(peers: Peers) -> str:
-    if not peers.missing:
+def _coverage(missing: Sequence[Missing]) -> str:
+    if not missing:
         return ""
-    ordered = sorted(peers.missing, key=lambda one: one.kind == "not tried")
-    told = [f"{one.rank} ({_reason(one)})" for one in ordered[:MOST_REASONS]]
-    left = len(ordered) - len(told)
+    by_reason: dict[str, list[str]] = {}
+    for one in sorted(missing, key=lambda one: one.kind == "not tried"):
+        by_reason.setdefault(_reason(one), []).append(one.rank)
+    shown = list(by_reason.items())[:MOST_REASONS]
+    told = [f"{spans(ranks)} ({reason})" for reason, ranks in shown]
+    left = len(missing) - sum(len(ranks) for _, ranks in shown)
     more = f", and {left} more" if left > 0 else ""
     return f"Not read, so unknown: {'; '.join(told)}{more}."
 

@@ -5,9 +5,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Response
 from pydantic import BaseModel, ConfigDict, Field
+from sqlmodel import Session
 
 from app.store import database
 from app.store.bundles import bundle_of_artifact
+from app.store.dumps import dump_of_artifact
 from app.store.evidence import artifacts_of, get_artifact, purge, verify
 from app.store.incidents import get_incident
 from app.store.stores import Stores
@@ -28,6 +30,7 @@ class ArtifactOut(BaseModel):
     id: int
     incident_id: int | None
     bundle_id: int | None = None
+    dump_id: int | None = None
     kind: str
     name: str
     sha256: str
@@ -46,8 +49,15 @@ class ArtifactOut(BaseModel):
     purge_reason: str | None
 
     @classmethod
-    def of(cls, artifact: Artifact, bundle_id: int | None) -> "ArtifactOut":
-        return cls.model_validate(artifact).model_copy(update={"bundle_id": bundle_id})
+    def of(cls, session: Session, artifact: Artifact) -> "ArtifactOut":
+        """*artifact* with what was made of it."""
+        assert artifact.id is not None
+        dump = dump_of_artifact(session, artifact.id)
+        made = {
+            "bundle_id": bundle_of_artifact(session, artifact.id),
+            "dump_id": dump.id if dump else None,
+        }
+        return cls.model_validate(artifact).model_copy(update=made)
 
 
 class ArtifactsOut(BaseModel):
@@ -71,16 +81,19 @@ def list_artifacts(incident_id: int, session: Reading, actor: Reader) -> Artifac
 
 
 @router.post("/incidents/{incident_id}/artifacts", status_code=201)
-def attach_artifact(attached: Attached, session: Reading) -> ArtifactOut:
-    """Keep the multipart field ``file``; a bundle is recognised, anything else is kept as it is."""
-    artifact = get_artifact(session, attached.artifact_id)
-    return ArtifactOut.of(artifact, attached.bundle_id)
+def attach_artifact(attached: Attached, session: Reading, response: Response) -> ArtifactOut:
+    """Keep the multipart field ``file``. Bundles and dumps are recognised by what is in them.
+
+    A dump is read by a job. 200 instead of 201: these bytes are on the incident already.
+    """
+    if attached.here_already:
+        response.status_code = 200
+    return ArtifactOut.of(session, get_artifact(session, attached.artifact_id))
 
 
 @router.get("/artifacts/{artifact_id}")
 def read_artifact(artifact_id: int, session: Reading, actor: Reader) -> ArtifactOut:
-    bundle_id = bundle_of_artifact(session, artifact_id)
-    return ArtifactOut.of(get_artifact(session, artifact_id), bundle_id)
+    return ArtifactOut.of(session, get_artifact(session, artifact_id))
 
 
 @router.get("/artifacts/{artifact_id}/content", response_class=Response)
@@ -114,5 +127,4 @@ def purge_artifact(
 
 def _read_again(stores: Stores, artifact_id: int) -> ArtifactOut:
     with database.reading(stores.engine) as session:
-        bundle_id = bundle_of_artifact(session, artifact_id)
-        return ArtifactOut.of(get_artifact(session, artifact_id), bundle_id)
+        return ArtifactOut.of(session, get_artifact(session, artifact_id))

@@ -16,7 +16,9 @@ from app.store.diagnostics import (
     request_diagnostic,
 )
 from app.store.incidents import get_incident
+from app.store.same_faults import same_as
 from app.web.api.jobs import JobOut
+from app.web.api.same_faults import SameFaultOut
 from app.web.dependencies import AppStores, Now, Operator, Reader, Reading, Writing
 from app.web.idempotency import IdempotentRoute
 
@@ -66,6 +68,7 @@ class ItemOut(BaseModel):
     fix: str | None
     command: str | None
     detail: dict[str, Any]
+    fingerprint: str | None
 
 
 class DiagnosticOut(BaseModel):
@@ -91,6 +94,7 @@ class DiagnosticWithItems(DiagnosticOut):
     """A diagnostic and what it brought, as far as it has come."""
 
     items: list[ItemOut] = []
+    same_faults: list[SameFaultOut] = []
 
 
 class DiagnosticsOut(BaseModel):
@@ -141,4 +145,9 @@ def read_diagnostic(diagnostic_id: int, session: Reading, actor: Reader) -> Diag
     diagnostic = DiagnosticWithItems.model_validate(get_diagnostic(session, diagnostic_id))
     items = items_of(session, diagnostic_id)
     diagnostic.items = [ItemOut.model_validate(item) for item in items]
+    known = [item.fingerprint for item in items if item.fingerprint]
+    diagnostic.same_faults = [
+        SameFaultOut.model_validate(one.as_json())
+        for one in same_as(session, diagnostic.incident_id, known)
+    ]
     return diagnostic

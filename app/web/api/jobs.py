@@ -37,6 +37,7 @@ class JobOut(BaseModel):
     requested_by: str
     attempts: int
     created_at: datetime
+    due_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     cancel_requested_at: datetime | None

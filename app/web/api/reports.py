@@ -15,6 +15,7 @@ from app.store.incidents import get_incident
 from app.store.reports import edit, report_of
 from app.store.shares import WEEK_SECONDS, ShareTerms
 from app.store.tables import Share
+from app.web.api.same_faults import SameFaultOut
 from app.web.dependencies import AppStores, Now, Operator, Reader, Reading, Writing
 from app.web.idempotency import IdempotentRoute
 from app.web.shares import link_to
@@ -94,6 +95,7 @@ class ReportOut(BaseModel):
     unrecognised: list[str]
     generated_at: datetime
     fields: dict[str, list[ClaimOut]]
+    same_faults: list[SameFaultOut]
 
 
 class ClaimIn(BaseModel):

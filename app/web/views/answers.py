@@ -59,7 +59,7 @@ def answer_rows(captures: Iterable[CaptureRow], summary: Mapping[str, Any]) -> l
     return [row for _, _, row in sorted(rows, key=lambda one: one[:2])]
 
 
-def counted(captures: Iterable[CaptureRow]) -> str:
+def outcomes_told(captures: Iterable[CaptureRow]) -> str:
     """``5 answered, 1 timed out, 1 not asked on purpose``: endpoints by how asking them ended."""
     paths = {(capture.path, capture.outcome) for capture in captures}
     counts = Counter(Outcome(outcome) for _, outcome in paths)

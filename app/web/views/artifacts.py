@@ -14,6 +14,14 @@ TIERS = {
     "T2": "raw: may hold prompts, keys, names; operators may read it, and that is noted",
 }
 
+PROFILE = "cpu profile"
+PROFILE_ENDING = ".speedscope.json"
+
+
+def is_profile(artifact: Artifact) -> bool:
+    """Whether it is said to be a profile that speedscope shows; its bytes may be anything."""
+    return artifact.kind == PROFILE or artifact.name.endswith(PROFILE_ENDING)
+
 
 @dataclass(frozen=True)
 class Custody:
@@ -39,9 +47,11 @@ class Custody:
     purge_reason: str | None
     incident_id: int | None
     bundle_id: int | None
+    dump_id: int | None
+    is_profile: bool
 
     @classmethod
-    def of(cls, artifact: Artifact, *, bundle_id: int | None) -> Self:
+    def of(cls, artifact: Artifact, *, bundle_id: int | None, dump_id: int | None) -> Self:
         """What is told of *artifact*; texts from outside with their control characters shown."""
         assert artifact.id is not None
         return cls(
@@ -65,6 +75,8 @@ class Custody:
             purge_reason=visible(artifact.purge_reason) if artifact.purge_reason else None,
             incident_id=artifact.incident_id,
             bundle_id=bundle_id,
+            dump_id=dump_id,
+            is_profile=is_profile(artifact),
         )
 
     @property

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
+from app.domain.counting import counted
 from app.domain.urgency import DEAD, SERVING, finding, verdict_of
 from app.store.tables import Artifact, BundleRow, CaptureRow, Target
 from app.store.targets import topology_told
 from app.web.formats import number, visible
-from app.web.views.answers import counted
+from app.web.views.answers import outcomes_told
 from app.web.views.load import LatencyRow, MoveRow, RankRow, latency_rows, move_rows, rank_rows
 from app.web.views.signals import RuleTold, SignalRow, rules_told, signal_rows, told
 
@@ -114,7 +115,7 @@ class VerdictTold:
         verdict = verdict_of(summary)
         level, look = _looks(verdict)
         says = told((summary.get("health") or {}).get("says") or "Not known whether it serves.")
-        return cls(level, look, says, counted(captures), _idle(summary))
+        return cls(level, look, says, outcomes_told(captures), _idle(summary))
 
 
 def _looks(verdict: str) -> tuple[str, str]:
@@ -235,8 +236,7 @@ class DiffTold:
         if not self.changes:
             return f"Nothing suspect changed {between}"
         first, count = self.changes[0], len(self.changes)
-        settings = "1 setting" if count == 1 else f"{count} settings"
-        return f"{settings} changed {between}, {first.name} first"
+        return f"{counted(count, 'setting')} changed {between}, {first.name} first"
 
     @classmethod
     def of(

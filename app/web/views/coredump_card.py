@@ -84,6 +84,15 @@ class DumpsKept(Message):
     says: str
     groups: tuple[PlaceKept, ...] = ()
     missing: dict[str, str] = Field(default_factory=dict)
+    taken_by: dict[str, int] = Field(default_factory=dict)  # rank → diagnostic
+
+    def earlier(self, diagnostic_id: int) -> dict[int, list[str]]:
+        """Ranks whose dumps another diagnostic took, by its number."""
+        found: dict[int, list[str]] = {}
+        for rank, number in self.taken_by.items():
+            if number != diagnostic_id:
+                found.setdefault(number, []).append(rank)
+        return found
 
 
 @dataclass(frozen=True)

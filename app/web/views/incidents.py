@@ -9,8 +9,11 @@ from app.store.tables import Incident, Target
 from app.web.views.base import Page
 from app.web.views.bundle_told import Change
 from app.web.views.evidence import EvidenceRow
+from app.web.views.incident_dumps import IncidentDumps
 from app.web.views.jobs import Following, JobTold
 from app.web.views.ladder import LadderTold, LastRun, RungTold
+from app.web.views.recordings import RecordingTold
+from app.web.views.same_faults import SameFaultsTold
 from app.web.views.signals import Chip
 from app.web.views.timeline import Story
 from app.web.vitals import Vital
@@ -102,6 +105,9 @@ class IncidentPage(Page):
     now: datetime
     evidence: Sequence[EvidenceRow]
     ladder: LadderTold
+    recordings: Sequence[RecordingTold]
+    dumps: IncidentDumps
+    same_faults: SameFaultsTold
 
 
 @dataclass(frozen=True)

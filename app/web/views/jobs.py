@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Literal, Self
 
-from app.domain.timeline import STEP_NAMES
+from app.domain.timeline import STEP_NAMES, work
 from app.store.jobs import RESUMABLE, UNFINISHED
 from app.store.outbox import step_of
 from app.store.tables import Job
@@ -62,16 +62,18 @@ class JobTold:
     created_at: datetime
     attempts: int
     diagnostic_id: int | None = None
+    dump_id: int | None = None
+    due_at: datetime | None = None  # what it owes to its target then is done sooner, not cancelled
 
     @classmethod
     def of(cls, job: Job, *, target: str | None, bundle_id: int | None, now: datetime) -> Self:
         """What is told of *job* at *now*."""
         assert job.id is not None
-        kind = STEP_NAMES.get(step_of(job), job.kind.capitalize())
-        target = visible(target) if target else None
+        step = step_of(job)
+        known = step if step in STEP_NAMES else job.kind.capitalize()
         return cls(
             id=job.id,
-            what=f"{kind} from {target}" if target else kind,
+            what=work(known, visible(target) if target else None),
             state=job.state,
             level=_LEVELS.get(job.state, "unknown"),
             says=visible(job.says[:LONGEST_TOLD]),
@@ -80,12 +82,14 @@ class JobTold:
             total=job.total,
             elapsed=(job.finished_at or now) - job.started_at if job.started_at else None,
             cancelling=job.cancel_requested_at is not None and job.state == "running",
-            waited_long=job.state == "queued" and now - job.created_at > WAITED_LONG,
+            waited_long=job.state == "queued"
+            and now - (job.due_at or job.created_at) > WAITED_LONG,
             incident_id=job.incident_id,
             bundle_id=bundle_id,
             requested_by=job.requested_by,
             created_at=job.created_at,
             attempts=job.attempts,
+            due_at=job.due_at,
         )
 
     @property
@@ -116,6 +120,8 @@ class JobTold:
         end = _ENDS.get(self.state)
         if end:
             return f"{self.what}: {end}"
+        if self.state == "queued" and self.due_at:
+            return f"{self.what} waits for its time"
         return f"{self.what} waits for a worker" if self.state == "queued" else f"{self.what} runs"
 
     @property

@@ -10,6 +10,7 @@ from app.domain.report_entries import FIELDS, Entry
 from app.web.chips import Chip
 from app.web.formats import visible
 from app.web.views.base import Fragment, Page
+from app.web.views.same_faults import SameFaultsTold
 
 ChipOf = Callable[[Mapping[str, Any]], Chip]
 
@@ -174,6 +175,7 @@ class ReportPage(Page):
     template: ClassVar[str] = "reports/page.html"
     report: ReportTold
     drafted: Drafted | None
+    same_faults: SameFaultsTold
     statuses: Sequence[str] = STATUSES
     classes: Sequence[str] = CLASSES
 

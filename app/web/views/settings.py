@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.domain.counting import counted
 from app.store.tables import ApiToken, User
 from app.web.views.base import Page
 
@@ -19,8 +20,8 @@ class People:
     def told(self) -> str:
         """``2 users can sign in, 1 token works``: the page's finding."""
         able = sum(user.disabled_at is None for user in self.users)
-        users = "1 user can" if able == 1 else f"{able} users can"
-        tokens = "1 token works" if len(self.tokens) == 1 else f"{len(self.tokens)} tokens work"
+        users = counted(able, "user can", "users can")
+        tokens = counted(len(self.tokens), "token works", "tokens work")
         return f"{users} sign in, {tokens}"
 
 

@@ -9,6 +9,7 @@ from app.domain.urgency import DEAD, SERVING
 from app.store.tables import BundleRow, Incident, Target
 from app.store.target_servers import LinkedServer, Proposal
 from app.web.views.base import Page
+from app.web.views.recordings import RecordingTold
 
 
 def level_of(verdict: str | None) -> str:
@@ -78,6 +79,7 @@ class TargetPage(Page):
     linked: Sequence[LinkedServer]
     proposed: Sequence[Proposal]  # on its port, not linked yet
     others: Sequence[Proposal]  # what else is seen on known hosts
+    recording: RecordingTold | None  # what may be on there
     now: datetime
 
 

@@ -1,0 +1,202 @@
+"""Reading files of requests that are here, without ever trusting them.
+
+The reading is done by ``dump_reader`` in a process that can do nothing else; here its answers
+become the documents of ``dump summarize``. Whatever a file does, there is a document.
+"""
+
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from app.clients.sandbox import Limits, Listener, Refused, run_apart
+from app.domain.dumps.recorded import Row
+from app.domain.dumps.redacted import Tier
+from app.domain.dumps.summary import unreadable
+from app.errors import NotFound, Rejected
+
+_READER = "app.clients.dump_reader"
+_MIB = 1024 * 1024
+_BASE_MEMORY_BYTES = 384 * _MIB
+_MEMORY_PER_BYTE = 2  # of the file: what is made of it, beside the file itself
+_BASE_CPU_SECONDS = 20
+_BYTES_A_CPU_SECOND = 8 * _MIB
+_SECONDS_A_CPU_SECOND = 6  # that a busy machine may let it wait
+_BASE_OUTPUT_BYTES = 64 * _MIB
+_OUTPUT_PER_BYTE = 8  # token ids as decimals, and what JSON has to escape
+_MOST_UNPACKED_BYTES = 1024 * _MIB
+_MOST_INDEXES = 10_000
+
+Take = Callable[[Sequence[Row]], None]
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a file is read. *called* is what a person has it as; None: by its path.
+
+    *key* makes the marks that stand in the place of secrets; None: one for this reading, so that
+    marks compare within its answer only. *member* is the file in a zip archive that has several.
+    """
+
+    called: str | None = None
+    key: bytes | None = None
+    member: int | None = None
+
+
+def summarize_file(
+    path: Path,
+    *,
+    reading: Reading = Reading(),
+    tier: Tier = "T0",
+    max_requests: int = 20,
+    take: Take | None = None,
+) -> Document:
+    """The document of ``dump summarize``; its ``kind`` is "unreadable" when the file was not read.
+
+    It lists the suspects and then the first requests, *max_requests* in all, at T1 and T2 with a
+    preview of their prompts. *take* gets all rows as well. Raises NotFound and Rejected for a
+    path that has no regular file to be read.
+    """
+    asked = {"want": "summary", "tier": tier, "most": max_requests, "rows": take is not None}
+    with _opened(path) as descriptor:
+        document = _read(descriptor, _name(path, reading), reading, asked, _rows(take))
+        return {**document, "sha256": _digest(descriptor)}
+
+
+def index_file(file: Path | int, *, reading: Reading = Reading(), take: Take) -> Document:
+    """Hands all rows of *file*, a path or an open descriptor, to *take*, about 1000 at a time.
+
+    Returns the document without ``requests`` and ``sha256``. Rows that were taken stand, also
+    when the document turns out to be "unreadable": they are what could be salvaged. What *take*
+    raises ends the reading.
+    """
+    asked = {"want": "summary", "tier": "T0", "most": 0, "rows": True}
+    with _opened(file) as descriptor:
+        return _read(descriptor, _name(file, reading), reading, asked, _rows(take))
+
+
+def read_requests(
+    file: Path | int, indexes: Sequence[int], tier: Tier, *, reading: Reading = Reading()
+) -> list[dict[str, Any]]:
+    """The requests with these *indexes* as the interface's JSONL has them; at most 10 000.
+
+    Raises Rejected when the file cannot be read any more.
+    """
+    found: list[dict[str, Any]] = []
+    asked = {"want": "entries", "tier": tier, "indexes": list(indexes[:_MOST_INDEXES])}
+    with _opened(file) as descriptor:
+        document = _read(
+            descriptor,
+            _name(file, reading),
+            reading,
+            asked,
+            lambda line: found.append(orjson.loads(line)),
+        )
+    if not found and document["kind"] == "unreadable":
+        raise Rejected(f"{document['file']}: {document['problems'][0]}")
+    return found
+
+
+def export_file(
+    file: Path | int,
+    write: Listener,
+    tier: Tier,
+    *,
+    indexes: Sequence[int] | None = None,
+    reading: Reading = Reading(),
+) -> Document:
+    """Hands every request as a line of JSON, without line end, to *write*; returns the document.
+
+    *indexes*: only these requests, at most 10 000 of them.
+    """
+    some = None if indexes is None else list(indexes[:_MOST_INDEXES])
+    asked = {"want": "entries", "tier": tier, "indexes": some}
+    with _opened(file) as descriptor:
+        return _read(descriptor, _name(file, reading), reading, asked, write)
+
+
+def _read(
+    descriptor: int,
+    name: str,
+    reading: Reading,
+    asked: Mapping[str, Any],
+    take: Listener | None,
+) -> dict[str, Any]:
+    size_bytes = os.fstat(descriptor).st_size
+    question = {
+        **asked,
+        "called": Path(name).name,
+        "key": (reading.key or secrets.token_bytes(32)).hex(),
+        "member": reading.member,
+        "most_unpacked_bytes": _MOST_UNPACKED_BYTES,
+    }
+    outcome = run_apart(_READER, descriptor, question, _limits(size_bytes), take=take)
+    if isinstance(outcome, Refused):
+        return {"file": name, **unreadable(outcome.says)}
+    return {"file": name, **outcome.value}
+
+
+def _limits(size_bytes: int) -> Limits:
+    cpu_seconds = _BASE_CPU_SECONDS + size_bytes // _BYTES_A_CPU_SECOND
+    return Limits(
+        memory_bytes=_BASE_MEMORY_BYTES + _MEMORY_PER_BYTE * size_bytes,
+        mapped_bytes=size_bytes,
+        cpu_seconds=cpu_seconds,
+        deadline_seconds=float(_SECONDS_A_CPU_SECOND * cpu_seconds),
+        output_bytes=_BASE_OUTPUT_BYTES + _OUTPUT_PER_BYTE * size_bytes,
+    )
+
+
+def _rows(take: Take | None) -> Listener | None:
+    if take is None:
+        return None
+    return lambda line: take(orjson.loads(line))
+
+
+def _name(file: Path | int, reading: Reading) -> str:
+    if reading.called is not None or isinstance(file, int):
+        return reading.called or "file"
+    return as_text(file)
+
+
+def as_text(path: Path) -> str:
+    """*path* as JSON can have it: bytes that are no UTF-8 are written as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _digest(descriptor: int) -> str:
+    digest, at = sha256(), 0
+    while piece := os.pread(descriptor, _MIB, at):
+        digest.update(piece)
+        at += len(piece)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _opened(file: Path | int) -> Iterator[int]:
+    """A descriptor of *file*; one that was given stays open."""
+    if isinstance(file, int):
+        yield file
+        return
+    try:
+        # Not waiting: opening a FIFO without a writer would.
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise NotFound(f"There is no file {as_text(file)}.") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a path"
+        raise Rejected(f"{as_text(file)} cannot be opened: {reason}.") from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Rejected(f"{as_text(file)} is no regular file.", fix="Name the dump itself.")
+        yield descriptor
+    finally:
+        os.close(descriptor)

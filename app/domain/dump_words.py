@@ -1,0 +1,30 @@
+"""What a dump holds, in a sentence made of its document (interface: ``dump summarize``)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.domain.counting import counted
+
+LONGEST = 1000
+
+
+def summed_up(document: Mapping[str, Any]) -> str:
+    """``Crash dump of SGLang 0.5.9: 120 requests, 12 unfinished.``, or why it cannot be read."""
+    kind = str(document.get("kind") or "unreadable")
+    total = document.get("requests_total")
+    if kind == "unreadable":
+        return _unreadable(document, total)
+    version = document.get("sglang_version")
+    parts = [counted(total, "request")] if isinstance(total, int) else []
+    parts += [f"{n} {state}" for state in ("unfinished", "aborted") if (n := document.get(state))]
+    of = f" of SGLang {version}" if version else ""
+    cut = " The file ends before its end." if document.get("truncated") else ""
+    what = "File" if kind == "requests" else kind.capitalize()
+    return f"{what}{of}: {', '.join(parts) or 'no request'}.{cut}"[:LONGEST]
+
+
+def _unreadable(document: Mapping[str, Any], total: int | None) -> str:
+    problems = [str(one) for one in document.get("problems") or ()]
+    why = problems[0] if problems else "it is no dump that is known here."
+    saved = f" {counted(total, 'request')} could be read before that." if total else ""
+    return f"Cannot be read: {why[: LONGEST - 100]}{saved}"
