@@ -128,6 +128,7 @@ def dump(
 ) -> Dump:
     """A file of recorded requests on an incident, read as its job reads it; the job is over."""
     stored = stores.artifacts.put(content)
+    assert incident.id is not None
     with writing(stores.engine) as session:
         artifact = attach(
             session,
@@ -140,7 +141,7 @@ def dump(
             at=at,
         )
         row = Dump(
-            incident_id=incident.id or 0,
+            incident_id=incident.id,
             artifact_id=artifact.id or 0,
             sha256=stored.sha256,
             name=name,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from app.domain.pickled.ints import Ints
+from app.domain.pickled.rows import Rows
 from app.domain.pickled.values import Global, Inert, Octets, Text, attributes
 
 
@@ -101,6 +102,8 @@ def same(real: object, read: object) -> bool:
         return str(read) == real
     if isinstance(read, Octets):
         return bytes(read) == real
+    if isinstance(read, Rows):
+        return type(real) is list and _all_same(real, [*read])
     if isinstance(read, Ints):
         return type(real).__name__ == read.kind and _all_same(real, read.everything())
     if isinstance(real, float):

@@ -55,6 +55,11 @@ def dump(requests: Sequence[tuple[Any, ...]], *, crash: bool = True) -> bytes:
     told: dict[str, Any] = {"server_args": None, "requests": list(requests)}
     if crash:
         told["launch_command"] = "python -m sglang.launch_server --api-key sk-FAKE-1 --tp 2"
+    return pickled(told)
+
+
+def pickled(told: object) -> bytes:
+    """*told* as a file; requests in it are of SGLang's class."""
     with _importable():
         return pickle.dumps(told, protocol=4)
 

@@ -3,6 +3,7 @@
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from app.domain.playbook import DiagnosticTaken, NoteAdded, StepRequested
 from app.domain.stacks.samples import Missing
@@ -13,7 +14,7 @@ from app.store.database import writing
 from app.store.incidents import Changes, change_incident, get_incident
 from app.store.stores import Stores
 from app.store.tables import Diagnostic, DiagnosticItem, Host, Incident, Target
-from tests import hosts, make, recorded, stacks
+from tests import hosts, kept_replays, make, recorded, stacks
 from tests.compared import BUSY, FAULT, comparison_of_bodies, inspected
 from tests.situations import gone, healthy, quiet, slow, stuck
 
@@ -58,6 +59,7 @@ def fill(stores: Stores, now: datetime) -> None:  # noqa: PLR0915  (a list, one 
     make.bundle(stores, fine, targets["agent-pool"], healthy(), at=ago(290))
     _change(stores, fine, ago(280), state="mitigated", assignee="mira", tags=["kv", "sessions"])
     _recorded(stores, down, ago(29))
+    _replayed(stores, down, now)
     text = opened("Greedy text differs since weights 0413", "eval-1", 660, "sev3")
     _change(stores, text, ago(600), state="acknowledged", problem_class="wrong output")
 
@@ -72,6 +74,34 @@ def _recorded(stores: Stores, incident: Incident, at: datetime) -> None:
     again = recorded.dump([*ended[:9], *stuck[:2], image])
     make.dump(stores, incident, again, "crash_dump_2026-11-30_02-40-12.pkl", at=at)
     make.dump(stores, incident, first[: len(first) // 2], "cut_off.pkl", at=at)
+
+
+def _replayed(stores: Stores, incident: Incident, now: datetime) -> None:
+    """Replays of the first crash dump: judged, of two sides, looked at, running, cut off."""
+    seen = {"verdict": "healthy", "version": "0.5.23", "model": "chat-70b", "at": now.isoformat()}
+    clean = make.target(stores, "debug-1", clean=True, created_at=now, seen=seen)
+    older = {**seen, "version": "0.5.21"}
+    good = make.target(stores, "debug-good", clean=True, created_at=now, seen=older)
+    mixed = make.target(stores, "canary-1", created_at=now - timedelta(days=2))
+    file = recorded.dump([recorded.request(number) for number in range(500)])
+    name = "crash_dump_2026-11-30_02-55-40.pkl"
+    dump = make.dump(stores, incident, file, name, at=now - timedelta(minutes=28))
+
+    def replay(*targets: Target, minutes: float, **given: Any) -> None:
+        at = now - timedelta(minutes=minutes)
+        kept_replays.replay(stores, incident, dump, *targets, at=at, **given)
+
+    deaths = [kept_replays.outcomes(dies_at=343, seed=seed) for seed in (1, 2)]
+    whole = [kept_replays.outcomes(seed=seed) for seed in (3, 4)]
+    replay(clean, minutes=26, trials=deaths)
+    replay(good, clean, minutes=20, trials=[whole[0], deaths[0], whole[1], deaths[1]])
+    replay(good, minutes=15, trials=whole)
+    replay(mixed, minutes=9, state="planned", size=71)
+    half = kept_replays.outcomes(stops_at=287, seed=5)
+    replay(clean, minutes=1.2, state="running", trials=[half], size=500)
+    replay(mixed, minutes=5, state="interrupted", trials=[half], size=500)
+    says = "canary-1 is serving 3 requests of others right now. Nothing was sent."
+    replay(mixed, minutes=4, state="refused", says=says)
 
 
 def _look_inside(stores: Stores, incident: Incident, target: Target, now: datetime) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from app.cli.summary_text import printable
 from app.clients.dumps import Reading, Take, as_text, summarize_file
 from app.domain.dumps.redacted import Tier
-from app.errors import NotFound, TooLarge
+from app.domain.dumps.summary import unreadable
+from app.errors import NotFound, Rejected, TooLarge
 
 MOST_FILES = 1000
 _ENDINGS = (".pkl", ".pickle", ".jsonl", ".ndjson", ".json", ".log", ".gz", ".zst", ".zip")
@@ -35,8 +36,18 @@ def files_named(paths: Sequence[Path]) -> list[Path]:
 def documents(
     path: Path, reading: Reading, *, tier: Tier, max_requests: int, take: Take | None
 ) -> Iterator[Mapping[str, Any]]:
-    """The document of the file at *path*; of an archive with several files, one of each."""
-    document = _summarized(path, reading, tier, max_requests, take)
+    """The document of the file at *path*; of an archive with several files, one of each.
+
+    Where *take* is given there are other files too, and one that cannot be opened has a document
+    that says so; else NotFound and Rejected are raised.
+    """
+    try:
+        document = _summarized(path, reading, tier, max_requests, take)
+    except (NotFound, Rejected) as error:
+        if take is None:
+            raise
+        yield {"file": as_text(path), "sha256": None, **unreadable(error.what)}
+        return
     members = document["members"]
     if len(members) <= 1 or reading.member is not None:
         yield document

@@ -5,6 +5,7 @@ import gc
 import mmap
 import os
 import sys
+from base64 import b64encode
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -22,22 +23,33 @@ from app.domain.pickled.values import Buffer
 from app.domain.redaction import Fingerprint, keyed_fingerprint
 
 _ROWS_A_LINE = 1000
+_PIECE_BYTES = 48 * 1024
 
 
 def answer(file: Buffer, _descriptor: int, asked: Mapping[str, Any]) -> dict[str, Any]:
     """The document of *file*, with what is asked sent before it.
 
-    ``want`` is "summary", or "entries": then requests are sent one by one, those in ``indexes``
-    or all, at ``tier``. For a summary all rows are sent in lists where ``rows`` says so, and
-    ``most`` requests are listed.
+    ``want`` is "summary", "entries" or "content". For a summary all rows are sent in lists where
+    ``rows`` says so, and ``most`` requests are listed. Entries are requests one by one, those in
+    ``indexes`` or all, at ``tier``. The content is what is packed, in base64, piece by piece.
     """
     gc.disable()  # a dump is a tree: looking for cycles in it takes as long as reading it
     fingerprint = keyed_fingerprint(bytes.fromhex(asked["key"]))
     inside = unpacked(file, asked["most_unpacked_bytes"], asked["member"])
+    if asked["want"] == "content":
+        return _content(inside)
     source = _source(inside, asked["called"], fingerprint)
     if asked["want"] == "entries":
         return _entries(source, inside, asked, fingerprint)
     return _summary(source, inside, asked, fingerprint)
+
+
+def _content(inside: Unpacked) -> dict[str, Any]:
+    """Whether what is packed is all there, and why not."""
+    if inside.why_not is None:
+        for start in range(0, len(inside.content), _PIECE_BYTES):
+            send_line(b64encode(inside.content[start : start + _PIECE_BYTES]))
+    return {"truncated": inside.truncated, "why_not": inside.why_not}
 
 
 def mapped(descriptor: int) -> Buffer:

@@ -7,9 +7,10 @@ become the documents of ``dump summarize``. Whatever a file does, there is a doc
 import os
 import secrets
 import stat
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ _SECONDS_A_CPU_SECOND = 6  # that a busy machine may let it wait
 _BASE_OUTPUT_BYTES = 64 * _MIB
 _OUTPUT_PER_BYTE = 8  # token ids as decimals, and what JSON has to escape
 _MOST_UNPACKED_BYTES = 1024 * _MIB
+_MEMBER_OUTPUT_BYTES = 2 * _MOST_UNPACKED_BYTES  # in base64
 _MOST_INDEXES = 10_000
 
 Take = Callable[[Sequence[Row]], None]
@@ -123,6 +125,27 @@ def export_file(
         return _read(descriptor, _name(file, reading), reading, asked, write)
 
 
+def unpack_member(file: Path, member: int, write: Listener) -> str | None:
+    """Hands a file of the zip archive *file* to *write*, piece by piece; None: it was whole.
+
+    Otherwise the answer is why it was not. *member* counts the ``members`` of its document.
+    """
+    with _opened(file) as descriptor:
+        limits = replace(_limits(os.fstat(descriptor).st_size), output_bytes=_MEMBER_OUTPUT_BYTES)
+        asked = {"want": "content"}
+        outcome = run_apart(
+            _READER,
+            descriptor,
+            _question(asked, Reading(member=member), ""),
+            limits,
+            take=lambda line: write(b64decode(line)),
+        )
+    if isinstance(outcome, Refused):
+        return outcome.says
+    why: str | None = outcome.value["why_not"]
+    return why or ("It ends too soon." if outcome.value["truncated"] else None)
+
+
 def _read(
     descriptor: int,
     name: str,
@@ -130,18 +153,22 @@ def _read(
     asked: Mapping[str, Any],
     take: Listener | None,
 ) -> dict[str, Any]:
-    size_bytes = os.fstat(descriptor).st_size
-    question = {
+    limits = _limits(os.fstat(descriptor).st_size)
+    question = _question(asked, reading, name)
+    outcome = run_apart(_READER, descriptor, question, limits, take=take)
+    if isinstance(outcome, Refused):
+        return {"file": name, **unreadable(outcome.says)}
+    return {"file": name, **outcome.value}
+
+
+def _question(asked: Mapping[str, Any], reading: Reading, name: str) -> dict[str, Any]:
+    return {
         **asked,
         "called": Path(name).name,
         "key": (reading.key or secrets.token_bytes(32)).hex(),
         "member": reading.member,
         "most_unpacked_bytes": _MOST_UNPACKED_BYTES,
     }
-    outcome = run_apart(_READER, descriptor, question, _limits(size_bytes), take=take)
-    if isinstance(outcome, Refused):
-        return {"file": name, **unreadable(outcome.says)}
-    return {"file": name, **outcome.value}
 
 
 def _limits(size_bytes: int) -> Limits:

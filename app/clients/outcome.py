@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.clients.generate import Sent
+from app.clients.answering import Sent
 from app.clients.spool import Place
 from app.domain.dumps.scalars import escaped
 from app.domain.replay.answer import pace_ms

@@ -58,7 +58,12 @@ _ASK_ONCE = Step(
     "The answers so far do not tell whether a token comes out.",
     "Sends one token; if it fails, /ready turns 503 and a load balancer may drain the server.",
 )
-_STUCK = (_STACKS, _NO_POLLING)
+_EXACT_REQUEST = Step(
+    "Save the request that seems to trigger it: paste its JSON or curl command on this incident.",
+    "A request dump has finished requests only: what hangs is in none.",
+    "What is pasted holds somebody's prompt.",
+)
+_STUCK = (_STACKS, _NO_POLLING, _EXACT_REQUEST)
 # By row of the health table, then by verdict.
 _BY_HEALTH: Mapping[str, tuple[Step, ...]] = {
     "wedged": _STUCK,
@@ -136,7 +141,7 @@ _BY_CLAIM: Mapping[str, Step] = {
         "A restart drops every request and all evidence in memory: not during the incident.",
     ),
     "idle-capture": Step(
-        "Collect again under traffic, or save a dump and replay.",
+        "Collect again under traffic, or record requests for a while and replay them.",
         "Nothing ran while this bundle was taken.",
         "None.",
     ),
@@ -157,9 +162,9 @@ _BY_CLAIM: Mapping[str, Step] = {
         rung="stacks",
     ),
     "ttft-high-queue-short": Step(
-        "Look at the longest stage, and save slow requests in a dump to replay them.",
+        "Look at the longest stage, and record requests for a few minutes to replay the slow ones.",
         "The queue is short, so more replicas would not help.",
-        "Dumped requests hold prompts.",
+        "Recording changes a setting of the server, and writes prompts to its host's disk.",
     ),
     "retraction": Step(
         "Lower --max-running-requests, or give the KV cache more memory.",
@@ -202,6 +207,8 @@ _GUESSES: Mapping[str, str] = {
 _GUESS_BY_CLAIM: Mapping[str, str] = {
     "gpu-exception": "A kernel faulted on the GPU, and the process with it. It used what an "
     "earlier kernel wrote: the cause is upstream of it.",
+    "rank-ended": "A process of the server has ended, and whoever needs it waits. How it ended is "
+    "the question: its log, and the kernel's.",
     "rank-stopped": "A process is held from outside (a signal, a debugger, a frozen cgroup or "
     "the kernel), and whoever needs it waits.",
     "rank-divergence": "One part of the ranks holds up the others, which wait for it in a "

@@ -11,6 +11,7 @@ from app.domain.claims import Claim, Evidence, Status
 from app.domain.findings import Conclusion, Open
 
 CRASH_DUMP = "crash dump"
+REPLAY_ADVICE = "Replay request"  # how the step begins that would settle what a suspect is
 LONGEST_SHOWN = 300
 _MOST_SUSPECTS = 3  # that become claims; all of them stand on the page of the dump
 
@@ -60,7 +61,7 @@ def _suspect(suspect: Mapping[str, Any], artifact: str, name: str) -> Claim:
 
 def _replay(suspect: Mapping[str, Any], name: str) -> Open:
     return Open(
-        f"Replay request {suspect.get('index')} of {name} against a server that serves nobody.",
+        f"{REPLAY_ADVICE} {suspect.get('index')} of {name} against a server that serves nobody.",
         "It is the trigger only if the fault comes back with it.",
         "None for production: the target has to be clean.",
     )

@@ -19,6 +19,7 @@ _EXCLUDED_BY = {"gpu-no-exception": EXCEPTION}
 # What says most, first; each is more telling than that work stood still between two bundles.
 TELLING = (
     EXCEPTION,
+    "rank-ended",
     "rank-stopped",
     "rank-divergence",
     "different-collectives",

@@ -6,6 +6,7 @@ read it top to bottom. Nothing here pauses a process, kills one, or does more to
 target than read from it; whatever does is for a person to ask for.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -97,6 +98,46 @@ class FindingMade:
 
 
 @dataclass(frozen=True, slots=True)
+class DumpRead:
+    """A file of recorded requests was read, or it was found that it cannot be."""
+
+    dump_id: int
+    name: str
+    says: str
+    readable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayEnded:
+    """Requests were sent again; *says* is the verdict, or how far it came."""
+
+    replay_id: int
+    targets: tuple[str, ...]
+    verdict: str | None
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayTargetDied:
+    """A target of a replay went away in the middle of it."""
+
+    replay_id: int
+    target: str
+    says: str
+    in_flight: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingChanged:
+    """Request dumping at a target was switched, or it is not known whether it was."""
+
+    job_id: int
+    target: str
+    state: Literal["on", "off", "not known"]
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepFailed:
     step: str
     job_id: int
@@ -155,6 +196,10 @@ Event = (
     | DiagnosticTaken
     | DiagnosticRefused
     | FindingMade
+    | DumpRead
+    | RecordingChanged
+    | ReplayEnded
+    | ReplayTargetDied
     | StepFailed
     | StepCancelled
     | ArtifactAttached
@@ -184,11 +229,46 @@ class Diagnose:
     interval_seconds: float = 5.0
 
 
-Step = CollectBundle | Diagnose
+@dataclass(frozen=True, slots=True)
+class IngestDump:
+    """Read a file of recorded requests that is kept already, apart from us."""
+
+    dump_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRequests:
+    """Have a target write finished requests to files for a while; always asked for by a person.
+
+    It is switched off at its time. An empty *folder*: it is only switched off.
+    """
+
+    target_id: int
+    folder: str
+    threshold: int
+    duration_seconds: float
+    tokenizers: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRequests:
+    """Send recorded requests again to a target that may be harmed; always asked for by a person.
+
+    Without *send* it is only looked at what would be sent.
+    """
+
+    replay_id: int
+    send: bool = True
+
+
+Step = CollectBundle | Diagnose | IngestDump | RecordRequests | ReplayRequests
 
 KINDS: dict[type, str] = {  # the verb that does each step
     CollectBundle: "collect",
     Diagnose: "diagnose",
+    IngestDump: "ingest",
+    RecordRequests: "record",
+    ReplayRequests: "replay",
 }
 
 # Diagnostics that stop, slow or may end a process: never repeated without consent.
@@ -199,6 +279,8 @@ INTRUSIVE: frozenset[DiagnosticKind] = frozenset(
 
 def is_intrusive(step: Step) -> bool:
     """Whether *step* is never to be repeated without consent."""
+    if isinstance(step, ReplayRequests):
+        return step.send
     return isinstance(step, Diagnose) and step.kind in INTRUSIVE
 
 
@@ -209,6 +291,39 @@ def next_steps(event: Event) -> tuple[CollectBundle, ...]:
             return tuple(CollectBundle(target_id) for target_id in target_ids)
         case _:
             return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOffer:
+    """A replay that could be asked for: of what, to which clean target. Nothing does it itself."""
+
+    dump_id: int
+    target_id: int
+    select: str  # the suspects, where the dump has some
+    says: str
+
+
+def offers(
+    dumps: Sequence[tuple[int, str, int]], clean: Sequence[tuple[int, str]]
+) -> tuple[ReplayOffer, ...]:
+    """Replays to offer: of each dump (number, name, suspects) to the first of the *clean* targets.
+
+    A dump with suspects comes first: they are what a replay decides about.
+    """
+    if not clean:
+        return ()
+    target_id, target = clean[0]
+    return tuple(
+        ReplayOffer(
+            dump_id, target_id, "suspect" if suspects else "", _offer(name, suspects, target)
+        )
+        for dump_id, name, suspects in sorted(dumps, key=lambda one: one[2] == 0)
+    )
+
+
+def _offer(name: str, suspects: int, target: str) -> str:
+    what = "the suspects" if suspects > 1 else "the suspect" if suspects else "the requests"
+    return f"Replay {what} of {name} to {target}, which serves nobody."
 
 
 def step_name(verb: str, kind: str | None = None) -> str:

@@ -34,6 +34,7 @@ STATUS_USAGE, STATUS_PANIC = 2, 101
 STATUS_NOT_RUN, STATUS_NOT_FOUND = 126, 127
 STATUS_LIMIT, STATUS_KILLED = 124, 137  # of timeout(1): its own limit, and its SIGKILL
 MOST_CHARACTERS = 200  # of py-spy's own words
+_LONGEST_END = 4_000  # of its error text that is looked at: headline and deepest cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,12 @@ def classify(
 
 
 def _before_the_backtrace(text: str) -> str:
-    """*text* without colours and without what is for py-spy's own programmers."""
+    """*text* without colours and what is for py-spy's programmers; its middle is cut."""
     plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
-    return re.split(r"(?im)^\s*stack backtrace:", plain, maxsplit=1)[0].strip()
+    said = re.split(r"(?im)^[ \t]*stack backtrace:", plain, maxsplit=1)[0].strip()
+    if len(said) > 2 * _LONGEST_END:
+        said = f"{said[:_LONGEST_END]}\n{said[-_LONGEST_END:]}"
+    return said
 
 
 def _by_deepest_cause(said: str) -> PySpyError | None:
@@ -288,9 +292,9 @@ _HEADLINES = _rules(
     (r"(?i)permission denied while trying to connect|is forbidden: |\(Forbidden\)", NO_ENTRY),
     (r"(?i)^sudo: .*password", NO_PASSWORD),
     (r"(?i)no such container|container \S+ is not running|container not found", NO_CONTAINER),
-    (r"(?i)\(NotFound\): pods|pods? .* not found", NO_CONTAINER),
+    (r"(?i)\(NotFound\): pods|pods? .{0,300} not found", NO_CONTAINER),
     (r"(?i)container \S+ is paused", PAUSED),
-    (r"(?i)py-?spy['’\"]?: .*(not found|no such file)", MISSING),
+    (r"(?i)py-?spy['’\"]?: .{0,300}(not found|no such file)", MISSING),
     (_NO_COMMAND, MISSING),
     (r"(?i)native stack traces with the --nonblocking|cannot be used with", BAD_FLAGS),
     (r"(?i)failed to get os_?\s?thread[ _]?id|merge native and python", NO_NATIVE),

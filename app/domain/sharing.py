@@ -144,6 +144,7 @@ _OUTSIDE = {
     "DiagnosticRefused": "Evidence was asked for on a host and not given.",
     "FindingMade": "Stacks or coredumps showed something.",
     "DumpRead": "A file of recorded requests was read.",
+    "RecordingChanged": "Recording of requests at a target was switched, or may have been.",
     "ReplayEnded": "Recorded requests were replayed.",
     "ReplayTargetDied": "The target of a replay went away in the middle of it.",
 }

@@ -10,6 +10,7 @@ from typing import Any
 from app.domain.claims import Claim, Evidence, Level, ProblemClass, Status
 from app.domain.findings import STANDSTILL, Conclusion, Open
 from app.domain.ladder import Kind
+from app.domain.stacks.samples import ENDED
 
 Comparison = Mapping[str, Any]  # the document of ``stacks compare``
 
@@ -33,6 +34,7 @@ _OPEN: tuple[tuple[str, Kind | None, str], ...] = (
     ("NCCL RAS", "nccl ras", "Read-only."),
     ("Native stacks", "native stacks", "Each process is held for some seconds while it is read."),
     ("Two more samples", None, "py-spy stops each process for less than a second."),
+    ("How ", "host facts", "Read-only."),
     ("Who stopped it", None, "Whoever stopped it may still need it so."),
 )
 
@@ -66,7 +68,10 @@ def stack_findings(
 def rule_of(comparison: Comparison) -> str:
     """The id of the claim that a comparison makes, as docs/signals.md lists it."""
     if comparison["ground"] == "state":
-        return "rank-stopped"
+        states = comparison.get("states") or {}
+        held = comparison["outliers"] or list(states)
+        ended = held and all(states.get(rank) in ENDED for rank in held)
+        return "rank-ended" if ended else "rank-stopped"
     return _IDS.get(comparison["verdict"], "stacks-incomplete")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from app.clients.dumps import Reading, index_file
 from app.domain.dumps.recorded import Row
 from app.domain.playbook import DumpRead, IngestDump
+from app.jobs.unpacking import MOST_MEMBERS, unpack
 from app.jobs.work import LOOK_SECONDS, Work
 from app.store import attempts, audit, dumps, incidents, jobs, timeline
 from app.store.aside import aside
@@ -31,6 +32,8 @@ def ingest(work: Work) -> bool:
         artifact = get_artifact(session, dumps.get_dump(session, dump_id).artifact_id)
     dumps.begin(work.stores, work.attempt, dump_id)
     document = _document(work, dump_id, artifact)
+    if 1 < len(document.get("members") or ()) <= MOST_MEMBERS:
+        document = _of_archive(work, artifact, document)
     _finish(work, dump_id, document)
     return False
 
@@ -58,6 +61,13 @@ def _document(work: Work, dump_id: int, artifact: Artifact) -> Mapping[str, Any]
     return future.result()
 
 
+def _of_archive(work: Work, artifact: Artifact, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """*document* of an archive whose files were unpacked, each to be read by a job of its own."""
+    unpacked = unpack(work, artifact, document["members"])
+    left = tuple(f"Left out: {why}." for why in unpacked.left_out)
+    return {**document, "dumps_inside": unpacked.dumps, "problems": left}
+
+
 def _finish(work: Work, dump_id: int, document: Mapping[str, Any]) -> None:
     """Dump, artifact, incident and job: all of it or nothing."""
     now = datetime.now(UTC)
@@ -65,7 +75,7 @@ def _finish(work: Work, dump_id: int, document: Mapping[str, Any]) -> None:
         job = attempts.held(session, work.attempt)
         dump = dumps.settle(session, dump_id, document, at=now)
         _describe(get_artifact(session, dump.artifact_id), dump)
-        told = DumpRead(dump_id, dump.name, dump.says, readable=dump.state == "ready")
+        told = DumpRead(dump_id, dump.name, dump.says, readable=_is_read(dump))
         timeline.record(session, told, incident_id=dump.incident_id, actor=CONSOLE, at=now)
         audit.note(session, CONSOLE, "dump.read", f"dump:{dump_id}", at=now, says=dump.says)
         incidents.take_in(session, dump.incident_id, at=now)
@@ -88,6 +98,10 @@ def _moment(seconds: float) -> datetime | None:
         return datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         return None
+
+
+def _is_read(dump: Dump) -> bool:
+    return dump.state == "ready" or bool((dump.document or {}).get("dumps_inside"))
 
 
 def _end(job: Job, dump: Dump) -> None:

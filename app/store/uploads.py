@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO
 
+from sqlalchemy import update
 from sqlmodel import Session, col, select
 
 from app.errors import Conflict, Forbidden, NotFound, Rejected, TooLarge
@@ -146,8 +147,9 @@ def appending(stores: Stores, upload: Upload, *, offset: int) -> Generator[Appen
 
 
 def touch(session: Session, upload: Upload, *, at: datetime) -> None:
-    """Note that something came."""
-    session.merge(upload).touched_at = at
+    """Note that something came; nothing else of its row, which another request may have changed."""
+    noted = update(Upload).where(col(Upload.id) == upload.id)
+    session.execute(noted.values(touched_at=at))
 
 
 def finish(stores: Stores, upload: Upload, *, actor: Actor, at: datetime) -> Taken:

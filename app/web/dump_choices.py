@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from datetime import datetime
 from typing import IO, Annotated
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
@@ -13,11 +14,13 @@ from app.domain.counting import counted
 from app.domain.dumps.choosing import LONGEST, Choice, read_choice
 from app.domain.dumps.redacted import Tier
 from app.errors import Malformed
+from app.store.audit import Actor
 from app.store.dump_choices import chosen_rows, count_chosen
 from app.store.dump_export import MOST, export
 from app.store.dump_tables import Dump
 from app.store.dumps import read_dump
-from app.web.dependencies import AppShell, AppStores, Now, Reader, Reading, demand
+from app.store.stores import Stores
+from app.web.dependencies import AppShell, AppStores, Now, Operator, Reader, Reading
 from app.web.downloads import disposition
 from app.web.formats import visible
 from app.web.render import render
@@ -70,24 +73,38 @@ def show_choice(
     return render(request, _page(shell, dump, str(choice), chosen, None))
 
 
+@router.get("/dumps/{dump_id:int}/choice/shapes", name="choice_shapes")
+def export_shapes(
+    dump_id: int,
+    select: Annotated[str, Query(max_length=LONGEST)],
+    stores: AppStores,
+    actor: Reader,
+    now: Now,
+) -> Response:
+    """The chosen requests as JSON lines without anybody's words, which everyone may have."""
+    return _download(stores, dump_id, TypedExport(select=select), actor, now)
+
+
 @router.post("/dumps/{dump_id:int}/choice", name="export_choice")
 def export_choice(
     dump_id: int,
     stores: AppStores,
-    actor: Reader,
+    actor: Operator,
     now: Now,
     typed: Annotated[TypedExport, Form()],
 ) -> Response:
-    """The chosen requests as JSON lines: shapes for everyone, text for operators with a reason."""
-    reason = typed.reason.strip()
-    if typed.tier != "T0":
-        demand(actor, "operator")
-        if len(reason) < SHORTEST_REASON:
-            raise Malformed(
-                "Text is opened for a reason only.", fix="Say why you need it, or take T0."
-            )
+    """The chosen requests as JSON lines: their text for a reason."""
+    if typed.tier != "T0" and len(typed.reason.strip()) < SHORTEST_REASON:
+        raise Malformed("Text is opened for a reason only.", fix="Say why you need it, or take T0.")
+    return _download(stores, dump_id, typed, actor, now)
+
+
+def _download(
+    stores: Stores, dump_id: int, typed: TypedExport, actor: Actor, at: datetime
+) -> Response:
     choice, tier = read_choice(typed.select), typed.tier
-    file = export(stores, dump_id, choice, tier=tier, reason=reason or None, actor=actor, at=now)
+    reason = typed.reason.strip() or None
+    file = export(stores, dump_id, choice, tier=tier, reason=reason, actor=actor, at=at)
     name = f"dump-{dump_id}-{tier}.jsonl"
     headers = {"Content-Disposition": disposition(name), "X-Content-Type-Options": "nosniff"}
     return StreamingResponse(_pieces(file), headers=headers, media_type="application/x-ndjson")

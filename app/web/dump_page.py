@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from sqlmodel import Session
 
+from app.domain.dump_words import states_of
 from app.domain.dumps.headline import headline
 from app.domain.dumps.spread import Spread
 from app.store import dump_rows
@@ -16,6 +17,7 @@ from app.web import paging
 from app.web.dump_pictures import pictures
 from app.web.dump_query import PAGE_ROWS, TypedQuery, place_of
 from app.web.formats import cut, number, span, visible
+from app.web.incident_replays import replay_lines_of_dump
 from app.web.jobs import told
 from app.web.views import Shell
 from app.web.views.dump_requests import Fact, RequestTold, exactly, moment_of
@@ -70,6 +72,7 @@ def dump_page(session: Session, shell: Shell, dump_id: int, asked: TypedQuery) -
         pictures=pictures(_spread(dump), document),
         table=_table(session, dump, document, asked) if shown.is_read and document else None,
         siblings=siblings(session, dump),
+        replays=replay_lines_of_dump(session, dump_id),
     )
 
 
@@ -192,11 +195,9 @@ def dump_facts(dump: Dump) -> Iterator[Fact]:
 
 
 def _states(document: Document) -> str:
-    names = {"finished": "finished", "unfinished": "unfinished", "aborted": "aborted"}
-    names["not_recorded"] = "of unknown state"
-    parts = [
-        f"{number(count)} {says}" for key, says in names.items() if (count := document.get(key))
-    ]
+    names = {"not_recorded": "of unknown state"}
+    counts = states_of(document).items()
+    parts = [f"{number(count)} {names.get(state, state)}" for state, count in counts]
     return f"{number(document.get('requests_total') or 0)}: {', '.join(parts)}" if parts else "none"
 
 

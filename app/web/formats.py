@@ -93,6 +93,13 @@ def _html_bytes(text: str) -> int:
     return len(str(escape(visible(text))).encode(errors="replace"))
 
 
+def milliseconds(value: float | None) -> str:
+    """``1.3 ms``, ``0.1 ms``, ``41 ms``: a delay, to a tenth where it is short."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f} ms" if value >= 10 else f"{value:.1f} ms"
+
+
 def harmless(value: object) -> object:
     """*value* as a page may hold it: like ``visible``, but writing of every language stays."""
     if not isinstance(value, str) or not _HARMFUL.search(value):

@@ -6,13 +6,16 @@ from typing import Any
 
 from sqlmodel import Session, col, select
 
+from app.domain.dump_findings import REPLAY_ADVICE
 from app.domain.urgency import VERDICT, Judgement, Summary, finding, verdict_of
+from app.store.dump_tables import Dump
 from app.store.evidence import artifacts_of
 from app.store.incidents import jobs_at_work, judged_now, recent_bundles, targets_of
 from app.store.same_faults import same_faults
 from app.store.tables import BundleRow, Diagnostic, DiagnosticItem, Incident, Job, Target
 from app.store.targets import topology_told
 from app.web.incident_dumps import incident_dumps
+from app.web.incident_replays import incident_replays
 from app.web.ladder import ladder
 from app.web.next_steps import Standing, steps_told
 from app.web.recordings import recordings_told
@@ -58,6 +61,8 @@ def incident_page(
     bundle = next((one for one in bundles if one.summary is judged.about), None)
     jobs = [_told(job, targets, shell.now) for job in jobs_at_work(session, incident.id)]
     told = ladder(session, incident.id, chosen=server, now=shell.now)
+    replays = incident_replays(session, incident.id)
+    steps = _steps(session, judged, bundle, told, server)
     return IncidentPage(
         shell=shell,
         incident=incident,
@@ -67,7 +72,7 @@ def incident_page(
         setup=_setup(judged.about or {}),
         verdict=_verdict(incident, judged, bundle),
         vitals=vitals(judged.about),
-        steps=_steps(session, judged, bundle, told, server),
+        steps=[one for one in steps if replays.offer is None or not _is_replay(one)],
         bundle=_last(session, bundle) if bundle else None,
         targets=[target for target in targets if target.deleted_at is None],
         job=jobs[0] if jobs else None,
@@ -81,8 +86,14 @@ def incident_page(
         ladder=told,
         recordings=recordings_told(session, incident.id),
         dumps=incident_dumps(session, incident.id),
+        replays=replays,
         same_faults=SameFaultsTold(same_faults(session, incident.id)),
     )
+
+
+def _is_replay(step: StepTold) -> bool:
+    """Whether the offer of a replay, which has a form to fill in, says it already."""
+    return step.text.startswith(REPLAY_ADVICE)
 
 
 def _evidence(session: Session, incident_id: int) -> list[EvidenceRow]:
@@ -92,7 +103,9 @@ def _evidence(session: Session, incident_id: int) -> list[EvidenceRow]:
         .where(Diagnostic.incident_id == incident_id, DiagnosticItem.state != "here-already")
     )
     taken = {number: one for number, one in session.exec(query) if number is not None}
-    return evidence_rows(artifacts_of(session, incident_id), taken)
+    read = select(Dump.artifact_id, Dump.id).where(Dump.incident_id == incident_id)
+    dumps = {number: one for number, one in session.exec(read) if one is not None}
+    return evidence_rows(artifacts_of(session, incident_id), taken, dumps)
 
 
 def _finding(

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sqlmodel import Session
 
-from app.domain.playbook import KINDS, Diagnose, IngestDump
+from app.domain.playbook import KINDS, Diagnose, IngestDump, ReplayRequests
 from app.store import database
 from app.store.bundles import bundle_of_job
 from app.store.diagnostics import of_job
@@ -46,6 +46,8 @@ def told(session: Session, job: Job, now: datetime) -> JobTold:
         return replace(plain, diagnostic_id=of_job(session, job.id).id)
     if job.kind == KINDS[IngestDump]:
         return replace(plain, dump_id=IngestDump(**job.arguments).dump_id)
+    if job.kind == KINDS[ReplayRequests]:
+        return replace(plain, replay_id=ReplayRequests(**job.arguments).replay_id)
     return plain
 
 

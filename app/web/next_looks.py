@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from sqlmodel import Session
 
 from app.domain.ladder import rung_of
+from app.domain.stacks.samples import ENDED
 from app.store.tables import Diagnostic, DiagnosticItem
 from app.store.targets import get_target
 from app.web.candidates import Candidate, candidates
@@ -38,9 +39,12 @@ def _presses(
     open_still = comparison.stuck is None and comparison.verdict != "idle"
     if comparison.missing or open_still:
         yield _press("stacks", "Take stacks again", server)
-    if comparison.verdict in _PARTED and comparison.ground != "counts":
+    held = comparison.ground == "state"
+    if held and ENDED & {comparison.states.get(rank) for rank in comparison.outliers}:
+        yield _press("host facts", "Read host facts and log", server)
+    if comparison.verdict in _PARTED and not held and comparison.ground != "counts":
         yield _press("nccl ras", "Read NCCL RAS", server)
-    held = comparison.ground == "state"  # py-spy would wait for what does not run
+    # py-spy would wait for what does not run
     for rank in [] if held else _native_of(comparison)[:1]:
         process_id = _running(server, items, rank)
         if process_id:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from app.domain.counting import counted
+from app.domain.stacks.samples import ENDED, HELD_STILL
 from app.domain.stacks.wording import spans
 from app.web.views.comparison import ComparisonKept
 from app.web.views.ranks import Reading
 
 _GROUNDS = {
-    "state": ("established", "The kernel holds {who} still. That comes before what stacks say."),
     "counts": ("supported", "NCCL itself counts fewer collectives for {who} than for its peers."),
     "awaited": ("supported", "The others wait for peers, and {who} is not where they wait."),
     "rare": (
@@ -33,7 +33,9 @@ def readings(comparison: ComparisonKept) -> list[Reading]:
 
 def _readings(comparison: ComparisonKept) -> Iterator[Reading]:
     who = _named(comparison.outliers) or "nobody"
-    if comparison.ground in _GROUNDS:
+    if comparison.ground == "state":
+        yield from _held(comparison)
+    elif comparison.ground in _GROUNDS:
         proof, says = _GROUNDS[comparison.ground]
         yield Reading(proof, says.format(who=who))
     if comparison.divergence:
@@ -46,6 +48,17 @@ def _readings(comparison: ComparisonKept) -> Iterator[Reading]:
         yield Reading("unknown", f"What {lost} did: not read, so counted with no class.")
     if comparison.outliers and comparison.ground != "state":
         yield Reading("hypothesis", f"{who}: where to look first, not who is to blame.")
+
+
+def _held(comparison: ComparisonKept) -> Iterator[Reading]:
+    """Who has ended, and whom the kernel holds: where all are held, nobody is named apart."""
+    states = comparison.states
+    ranks = [rank for rank in comparison.outliers or states if states.get(rank) in HELD_STILL]
+    before = "That comes before what stacks say."
+    if ended := [rank for rank in ranks if states[rank] in ENDED]:
+        yield Reading("established", f"Ended: {_named(ended)}. {before}")
+    if still := [rank for rank in ranks if rank not in ended]:
+        yield Reading("established", f"The kernel holds {_named(still)} still. {before}")
 
 
 def _stuck(comparison: ComparisonKept) -> Iterator[Reading]:

@@ -55,7 +55,7 @@ class LoadTarget:
         arrivals = {rid: int(micros) / 1e6 for rid, micros in lines}
         return Run(used.ru_utime + used.ru_stime, arrivals)
 
-    def ours(self, which: str, count: int, per_second: float, speed: float = 1) -> Run:
+    def client(self, which: str, count: int, per_second: float, speed: float = 1) -> Run:
         """A run of ``replay_clients``."""
         words = [which, self.base_url, str(count), str(per_second), str(speed)]
         return self.run([sys.executable, "-m", "tests.benchmarks.replay_clients", *words])

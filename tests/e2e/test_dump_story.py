@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -21,7 +22,7 @@ def crash(tmp_path: Path) -> Path:
     """3000 requests, two unfinished, one of these with an image."""
     requests = [recorded.request(number) for number in range(2998)]
     requests.append(recorded.request(2998, finished=False))
-    image = {"image_data": ["data:image/png;base64,"], "text": WORDS}
+    image: dict[str, Any] = {"image_data": ["data:image/png;base64,"], "text": WORDS}
     requests.append(recorded.request(2999, finished=False, **image))
     file = tmp_path / "crash_dump_2026-11-30_02-31-07.pkl"
     file.write_bytes(recorded.dump(requests))

@@ -124,6 +124,17 @@ def test_a_folder_is_every_dump_in_it_and_what_they_share(crash: Path, tmp_path:
     assert document["files"][1]["suspects"][0]["why"] == f"its identifier is in {crash} too"
 
 
+def test_a_file_that_is_gone_keeps_nobody_from_reading_the_others(
+    crash: Path, tmp_path: Path
+) -> None:
+    status, out, errors = dump("summarize", tmp_path / "gone.pkl", crash, "--json", home=tmp_path)
+
+    files = json.loads(out)["files"]
+    assert (status, [one["kind"] for one in files]) == (1, ["unreadable", "crash dump"])
+    assert files[0]["problems"] == [f"There is no file {tmp_path / 'gone.pkl'}."]
+    assert f"There is no file {tmp_path / 'gone.pkl'}." in errors
+
+
 def test_an_archive_of_several_is_read_file_by_file(crash: Path, tmp_path: Path) -> None:
     path = tmp_path / "all.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -21,7 +21,7 @@ def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="module")
 def dump_id(stores: Stores) -> int:
-    """Ten requests, 8 and 9 unfinished; of 9 the file has no ids, so its length is not known."""
+    """Ten requests with 1 to 8 tokens; the last two, 8 and 9, unfinished."""
     requests = [recorded.request(one, tokens=one) for one in range(1, 9)]
     requests += [recorded.request(9, finished=False), recorded.request(10, finished=False)]
     dump = make.dump(stores, make.incident(stores), recorded.dump(requests))

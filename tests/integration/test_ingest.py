@@ -1,5 +1,7 @@
 """Dumps are read by a job, on both databases: whole, once, and however the file is made."""
 
+import io
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,6 +138,34 @@ def test_what_cannot_be_read_says_why_and_stays_evidence(
         artifact = session.get_one(Artifact, taken.artifact_id)
     assert (artifact.kind, artifact.purged_at) == ("dump", None)
     assert stores.artifacts.verify(artifact.sha256)
+
+
+def test_an_archive_of_several_dumps_becomes_several_dumps(stores: Stores) -> None:
+    incident_id, file = make.incident(stores), io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("host-a/crash.pkl", recorded.crash_dump(5, 1))
+        archive.writestr("host-b/../../etc/crash.pkl", recorded.crash_dump(7, 2))
+        archive.writestr("notes.txt", "nothing")
+        archive.writestr("inner.zip", b"PK\x03\x04" + bytes(60))
+    taken = _send(stores, incident_id, file.getvalue(), "all.zip")
+    whole = _read(stores, taken)
+    assert whole.says == "Archive of 4 files: 2 of them became dumps of their own."
+    assert whole.document is not None
+    assert whole.document["problems"] == [
+        "Left out: notes.txt: no file of requests.",
+        "Left out: inner.zip: it is packed itself.",
+    ]
+    with reading(stores.engine) as session:
+        found = dumps.dumps_of(session, incident_id)
+    inside = [_read(stores, Taken(one.artifact_id, dump_id=one.id)) for one in found[:-1]]
+    assert {(one.name, one.requests_total, one.unfinished) for one in inside} == {
+        ("crash.pkl", 6, 1),
+        ("crash.pkl", 9, 2),
+    }
+    with reading(stores.engine) as session:
+        artifact = session.get_one(Artifact, inside[0].artifact_id)
+    assert artifact.tier == "T2"
+    assert artifact.taken_from.startswith(f"all.zip (artifact {taken.artifact_id}), file host-")
 
 
 @pytest.mark.slow

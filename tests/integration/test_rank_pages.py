@@ -195,6 +195,24 @@ def test_an_outlier_within_a_class_is_named_there(reader: TestClient, shown: Sho
     assert "Native stacks of" not in page
 
 
+@pytest.mark.parametrize(
+    ("states", "told"),
+    [
+        ({"TP0": "S", "TP1": "X"}, ["Ended: TP1."]),
+        ({"TP0": "T", "TP1": "T"}, ["The kernel holds TP0, TP1 still."]),
+        ({"TP0": "T", "TP1": "Z"}, ["Ended: TP1.", "The kernel holds TP0 still."]),
+    ],
+    ids=["one has ended", "all are held", "one of each"],
+)
+def test_who_has_ended_and_who_is_held_are_told_apart(
+    reader: TestClient, shown: Shown, states: dict[str, str], told: list[str]
+) -> None:
+    both = {"TP0": stacks.CHECKS_CACHE, "TP1": stacks.CHECKS_CACHE}
+    shows = part(shown.page(reader, comparison_of(both, states=states)), "next")
+    assert [one for one in told if one not in shows] == []
+    assert "holds nobody" not in shows
+
+
 def test_while_more_samples_come_the_first_verdict_is_shown(
     reader: TestClient, shown: Shown
 ) -> None:

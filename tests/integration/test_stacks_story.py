@@ -65,7 +65,7 @@ def _ranks(console: Console, server: Dumping) -> dict[str, int]:
 
 def _sampled(console: Console, number: int, samples: int) -> bool:
     compared = (console.diagnostic(number)["answer"] or {}).get("comparison")
-    return bool(compared) and compared["samples"] >= samples
+    return compared is not None and compared["samples"] >= samples
 
 
 def test_two_who_press_at_once_get_the_stacks_each(console: Console, incident: int) -> None:
@@ -98,6 +98,9 @@ def test_a_rank_that_ends_between_samples_is_named(
     assert "TP1 has ended" in compared["says"]
     page = console.client.get(f"/diagnostics/{number}")
     assert "TP1 has ended" in page.text
+    assert "kill -CONT" not in page.text
+    told = console.client.get(f"/incidents/{incident}")
+    assert "TP1 has ended" in told.text
 
 
 def test_an_agent_that_is_started_anew_loses_no_sample_that_was_here(

@@ -10,12 +10,14 @@ from app.domain.dumps.suspects import suspects
 
 
 def _row(index: int, state: Any = "finished", **given: Any) -> Row:
-    return {
+    row: Any = {
         "index": index, "rid": f"r{index}", "state": state, "endpoint": "/generate",
         "prompt_tokens": 8, "completion_tokens": 1, "cached_tokens": 0, "prompt_characters": None,
         "stream": False, "started_at": float(index), "finished_at": None, "elapsed_seconds": 1.0,
         "finish_reason": None, "sampling": {}, "features": (), "problems": (), **given,
     }  # fmt: skip
+    made: Row = row
+    return made
 
 
 def _document(rows: list[Row], kind: Any = "crash dump") -> dict[str, Any]:
@@ -23,7 +25,8 @@ def _document(rows: list[Row], kind: Any = "crash dump") -> dict[str, Any]:
     return {
         "kind": kind,
         "requests_total": len(rows),
-        **{state: states.count(state) for state in ("finished", "unfinished", "aborted")},
+        **{state: states.count(state) for state in ("unfinished", "aborted")},
+        "finished": states.count("finished") + states.count("aborted"),
         "not_recorded": states.count(None),
         "suspects": suspects(rows, kind),
     }

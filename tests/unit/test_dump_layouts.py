@@ -119,6 +119,19 @@ def test_secrets_of_the_server_become_marks_wherever_they_stand() -> None:
     assert set(dump.server.redacted) == {"/server_args/api_key", "/launch_command"}
 
 
+@pytest.mark.parametrize(
+    "between",
+    [" ", "=", "\t", "\n", "\0", " " * 20],
+    ids=["space", "equals", "tab", "line", "nul", "many"],
+)
+def test_a_key_of_the_launch_command_is_found_however_it_is_set_apart(between: str) -> None:
+    command = f"python -m sglang.launch_server --admin-api-key{between}abcd1234 --tp 2"
+    _, dump = read_value({"requests": RECORDS, "launch_command": command})
+
+    assert "abcd1234" not in repr(dump)
+    assert (dump.server.launch_command or "").endswith("› --tp 2")
+
+
 def test_a_class_of_a_models_own_code_keeps_nobody_from_reading_the_requests() -> None:
     arguments = ServerArgs(model_path="/m", model_config=Foreign(hidden=64))
     requests, dump = read_value({"server_args": arguments, "requests": RECORDS})

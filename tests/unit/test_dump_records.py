@@ -1,6 +1,7 @@
 """One record: how it ended, what is known of it, and what cannot be used."""
 
-from typing import Any
+from collections import OrderedDict, defaultdict, deque
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -37,6 +38,54 @@ def test_the_output_tells_how_a_request_ended(
         reason,
         completion,
     )
+
+
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        (None, "the output is missing"),
+        ("said", "the output is no table (a text)"),
+        ({"meta_info": [1]}, "meta_info is no table"),
+    ],
+    ids=["none", "text", "meta-info"],
+)
+def test_what_is_no_output_leaves_the_state_unknown(output: Any, why: str) -> None:
+    requests, _ = read_value([(asked(), output, CREATED, CREATED + 1)])
+
+    assert (requests[0].state, requests[0].finished_at) == (None, None)
+    assert requests[0].problems == (why,)
+
+
+class Answer(dict[str, Any]):
+    """A table with a class of its own."""
+
+
+class Entry(NamedTuple):
+    """A record with names."""
+
+    request: Any
+    output: Any
+    created: float
+    finished: float
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        (asked(), Answer(answer()), CREATED, CREATED + 1),
+        (asked(), defaultdict(list, answer()), CREATED, CREATED + 1),
+        (asked(), OrderedDict(answer()), CREATED, CREATED + 1),
+        Entry(asked(), answer(), CREATED, CREATED + 1),
+    ],
+    ids=["own-class", "defaultdict", "ordered", "named-tuple"],
+)
+@pytest.mark.parametrize("kind", [list, deque], ids=["list", "deque"])
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_tables_and_lists_of_any_class_are_read(entry: Any, kind: Any, protocol: int) -> None:
+    requests, dump = read_value({"server_args": None, "requests": kind([entry] * 2)}, protocol)
+
+    assert (dump.kind, [one.state for one in requests]) == ("request dump", ["finished"] * 2)
+    assert requests[0].completion_tokens == 3
 
 
 def test_the_fourth_field_of_an_unfinished_request_is_the_moment_of_the_dump() -> None:

@@ -1,5 +1,8 @@
 """Files that are no dump, or not all of one: named exactly, and salvaged as far as whole."""
 
+import base64
+import lzma
+
 import pytest
 
 from app.domain.dumps.trust import not_of_a_server
@@ -16,10 +19,36 @@ MANY = {"server_args": None, "requests": [record(n) for n in range(40)]}
         (b"  <html>", "web page (HTML)", "web page"),
         (b"\x7fELF" + bytes(60), "an ELF file", "coredump inspect"),
         (b"a" * 257 + b"ustar" + bytes(300), "a tar archive", "Unpack it"),
-        (b"just some words", "pickle", "Not a dump"),
+        (b"just some words", "text", "Not a dump but a text"),
+        (b"rid,text\n1,hello\n", "text", "Not a dump but a text"),
+        ("\ufeff<html>sign in".encode("utf-16-le"), "web page (HTML)", "web page"),
+        ("\ufeff <!DOCTYPE html>".encode(), "web page (HTML)", "web page"),
+        (b"<Error><Code>AccessDenied</Code></Error>", "XML", "Download the file itself"),
+        ("\ufeff{}".encode("utf-16-be"), "text in UTF-16", "Save it as UTF-8"),
+        (base64.b64encode(pickled([record()])), "base64", "Decode it first"),
+        (lzma.compress(b"x", lzma.FORMAT_ALONE), "compressed with lzma", "Unpack it"),
+        (bytes(4096), "zeros", "never written"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS", "git lfs pull"),
         (b"[2026-01-01 00:00:00] INFO nothing\n", "text", "neither JSON nor a request log"),
     ],
-    ids=["empty", "html", "html-indented", "elf", "tar", "words", "log-of-something"],
+    ids=[
+        "empty",
+        "html",
+        "html-indented",
+        "elf",
+        "tar",
+        "words",
+        "csv",
+        "html-utf-16",
+        "html-bom",
+        "xml",
+        "json-utf-16",
+        "base64",
+        "lzma",
+        "zeros",
+        "git-lfs",
+        "log-of-something",
+    ],
 )
 def test_what_is_no_dump_is_named(content: bytes, kind: str, why: str) -> None:
     requests, dump = read(content)
@@ -97,10 +126,30 @@ def test_a_dump_that_asks_for_a_call_of_python_is_refused_by_that_name() -> None
         ("sglang.srt.server_args.ServerArgs", False),
         ("transformers_modules.acme.Config", False),
         ("torch._utils._rebuild_tensor_v2", False),
+        ("torch.float32", False),
+        ("torch.hub.load", True),
+        ("numpy.testing._private.utils.runstring", True),
+        ("numpy._core.multiarray._reconstruct", False),
+        ("pip._internal.main", True),
+        ("pipeline.Thing", False),
     ],
 )
 def test_only_parts_of_python_that_do_something_are_refused(path: str, *, refused: bool) -> None:
     assert bool(not_of_a_server([path])) is refused
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{n: record(n) for n in range(3)}, {"other": [1], "more": record(1)}],
+    ids=["table-of-requests", "one-record-in-a-table"],
+)
+def test_records_in_a_wrong_shape_are_salvaged(wrong: dict[object, object]) -> None:
+    value = wrong if "other" in wrong else {"server_args": None, "requests": wrong}
+    requests, dump = read_value(value)
+
+    assert dump.kind == "unreadable"
+    assert len(requests) == len([one for one in wrong.values() if isinstance(one, tuple)])
+    assert "whole request" in dump.problems[0]
 
 
 def test_problems_of_a_file_that_is_wrong_in_every_record_are_bounded() -> None:

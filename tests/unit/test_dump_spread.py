@@ -43,8 +43,9 @@ def test_lengths_are_counted_by_their_binary_digits(length: int, bar: int) -> No
 
 def test_what_is_not_known_is_counted_apart_and_not_as_zero() -> None:
     told = spread([_shape(None, None, unfinished=True), _shape(None), _shape(0)])
-    assert told["prompt_tokens"] == {"bars": [(1, 0)], "unknown": (2, 1)}
-    assert told["completion_tokens"] == {"bars": [], "unknown": (3, 1)}
+    prompts, completions = told["prompt_tokens"], told["completion_tokens"]
+    assert (prompts["bars"], prompts["unknown"]) == ([(1, 0)], (2, 1))
+    assert (completions["bars"], completions["unknown"]) == ([], (3, 1))
     assert told["arrivals"]["unknown"] == (1, 1)
 
 

@@ -3,13 +3,18 @@
 import gzip
 import io
 import random
+import sys
 import zipfile
 
 import pytest
 
 from app.domain.dumps import streams
-from app.domain.dumps.streams import zstd
 from app.domain.dumps.unpacking import unpacked
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 MIB = 1024 * 1024
 MOST = 256 * MIB

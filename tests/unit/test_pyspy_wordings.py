@@ -36,3 +36,9 @@ def test_a_log_that_is_named_after_a_rank_is_no_failure_of_it() -> None:
     line = "[2026-08-04 11:58:42 TP0] Decode batch. #running-req: 1\n"
     log = f"{line * 60}Permission denied\n"
     assert read_files([StackFile("rank0.log", log.encode())]).empty
+
+
+@pytest.mark.parametrize("word", ["pods ", "py-spy: ", "Container ", "\n \n", "bash: py-spy "])
+def test_words_that_never_end_are_looked_at_from_both_ends(word: str) -> None:
+    told = f"Error: Failed to copy\n{word * 60_000}\nPermission denied (os error 13)"
+    assert classify(told, status=1).kind == "permission"

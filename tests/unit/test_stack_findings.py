@@ -52,6 +52,8 @@ def kept(
     ("samples", "states", "rule", "status", "level"),
     [
         ([IDLE], {"TP1": "T"}, "rank-stopped", "established", "bad"),
+        ([IDLE], {"TP1": "X"}, "rank-ended", "established", "bad"),
+        ([IDLE], {"TP0": "T", "TP1": "Z"}, "rank-stopped", "established", "bad"),
         ([ONE_APART], {}, "rank-divergence", "hypothesis", "note"),
         ([ONE_APART, ONE_APART], {}, "rank-divergence", "supported", "bad"),
         ([ONE_APART, ONE_APART_MOVED], {}, "rank-divergence", "supported", "note"),
@@ -63,6 +65,8 @@ def kept(
     ],
     ids=[
         "a stopped rank in one sample",
+        "a rank that has ended",
+        "one stopped and one ended",
         "one apart in one sample",
         "one apart and still",
         "one apart that moves",

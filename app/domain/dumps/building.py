@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.domain.dumps.containers import table_in
 from app.domain.dumps.features import features_of
 from app.domain.dumps.outcome import outcome_of
 from app.domain.dumps.prompts import prompt_characters, prompt_tokens, rid_and_batch
@@ -33,13 +34,11 @@ class Parts:
 def built(index: int, parts: Parts) -> RecordedRequest:
     """The request that *parts* make; what is unusable in them is None and a problem."""
     looked, payload = parts.looked, parts.payload
-    output = parts.output
-    if not isinstance(output, dict):
-        if output is not None:
-            looked.problems.append(f"the output is no table ({kind_of(output)})")
-        output = _NOTHING
-    outcome = outcome_of(output, looked)
-    state = outcome.state if parts.sent else None
+    output = _NOTHING if parts.output is None else table_in(parts.output)
+    if output is None:
+        looked.problems.append(f"the output is no table ({kind_of(parts.output)})")
+    outcome = outcome_of(output or _NOTHING, looked)
+    state = outcome.state if parts.sent and output is not None else None
     started_at = looked.moment("the time it was created", parts.created)
     seen_at = looked.moment("the time it finished", parts.ended)
     if started_at is not None and seen_at is not None and seen_at < started_at:
@@ -53,7 +52,7 @@ def built(index: int, parts: Parts) -> RecordedRequest:
         endpoint=parts.endpoint,
         state=state,
         started_at=started_at,
-        finished_at=None if state == "unfinished" else seen_at,
+        finished_at=seen_at if state in ("finished", "aborted") else None,
         seen_at=seen_at,
         prompt_tokens=prompt_tokens(payload, outcome.prompt_tokens),
         completion_tokens=outcome.completion_tokens,
@@ -65,5 +64,5 @@ def built(index: int, parts: Parts) -> RecordedRequest:
         features=features_of(payload, batch=batch, embedding=embedding) or parts.features,
         problems=tuple(looked.problems),
         payload=payload,
-        output=output,
+        output=output or _NOTHING,
     )

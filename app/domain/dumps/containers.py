@@ -9,14 +9,16 @@ from typing import Any
 
 from app.domain.pickled.values import Inert, Octets, items_of
 
-# How numpy and torch pickle an array, and which argument is its shape, which its bytes.
-_ARRAYS = {
-    "numpy.core.numeric._frombuffer": (2, 0),
-    "numpy._core.numeric._frombuffer": (2, 0),
-    "torch._utils._rebuild_tensor_v2": (2, 0),
-}
+# How numpy and torch pickle an array: its bytes come first, its shape third.
+_ARRAYS = (
+    "numpy.core.numeric._frombuffer",
+    "numpy._core.numeric._frombuffer",
+    "torch._utils._rebuild_tensor_v2",
+)
+# Or as an empty one, whose state has version, shape, dtype, order of rows and bytes.
 _RECONSTRUCTED = ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct")
 _MOST_DIMENSIONS = 8
+_FEWEST_FIELDS = 4  # of a tuple with names
 
 
 def list_in(value: object) -> Sequence[object] | None:
@@ -25,8 +27,9 @@ def list_in(value: object) -> Sequence[object] | None:
         return items_of(value)
     if value.items:
         return value.items
-    named = value.state is None and not value.pairs and isinstance(value.args, tuple)
-    return value.args if named and value.args else None  # as a named tuple is made
+    if value.state is not None or value.pairs or not isinstance(value.args, tuple):
+        return None
+    return value.args if len(value.args) >= _FEWEST_FIELDS else None
 
 
 def table_in(value: object) -> Mapping[Any, Any] | None:
@@ -45,13 +48,17 @@ def array_length(value: object) -> int | None:
     """
     if not isinstance(value, Inert):
         return None
-    if value.path in _RECONSTRUCTED and isinstance(value.state, tuple):
-        parts, at = value.state, (1, 4)
-    else:
-        parts, at = value.args, _ARRAYS.get(value.path or "", (0, 0))
-    if not isinstance(parts, tuple) or at == (0, 0) or len(parts) <= max(at):
+    path = value.path or ""
+    if path in _RECONSTRUCTED:
+        return _length(value.state, 1, 4)
+    return _length(value.args, 2, 0) if path in _ARRAYS else None
+
+
+def _length(parts: object, shape_at: int, bytes_at: int) -> int | None:
+    """The product of the shape among *parts*, as far as their bytes can hold so many."""
+    if not isinstance(parts, tuple) or len(parts) <= max(shape_at, bytes_at):
         return None
-    shape, held = parts[at[0]], _bytes_in(parts[at[1]])
+    shape, held = parts[shape_at], _bytes_in(parts[bytes_at])
     if not isinstance(shape, tuple) or len(shape) > _MOST_DIMENSIONS or held is None:
         return None
     if not all(type(one) is int and 0 <= one <= held for one in shape):

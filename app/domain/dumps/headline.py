@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.domain.counting import counted
+from app.domain.dump_words import states_of
 
 _APART = ("the only ", "the longest ")  # how a reason begins that sets a request apart
 
@@ -19,6 +20,9 @@ def headline(document: Mapping[str, Any], name: str) -> str:
             return f"{_all(document, total)}{never}"
         case "requests":
             return _requests(document, total)
+        case _ if document.get("dumps_inside") is not None:
+            files = counted(len(document.get("members") or ()), "file")
+            return f"{name} is an archive of {files}; {document['dumps_inside']} became dumps here"
         case _:
             saved = f"; {counted(total, 'request')} could be saved" if total else ""
             return f"{name} cannot be read{saved}"
@@ -45,8 +49,10 @@ def suspected(document: Mapping[str, Any]) -> str | None:
 
 def _crash(document: Mapping[str, Any], total: int) -> str:
     unfinished = document.get("unfinished") or 0
-    if not unfinished:
+    if not unfinished and not document.get("not_recorded"):
         return f"{_all(document, total)} when the server wrote this crash dump"
+    if not unfinished:
+        return _all(document, total)
     were = "was" if unfinished == 1 else "were"
     says = f"{unfinished:,} of {counted(total, 'request')} {were} unfinished"
     says += " when the server wrote this"
@@ -57,6 +63,8 @@ def _crash(document: Mapping[str, Any], total: int) -> str:
 def _all(document: Mapping[str, Any], total: int) -> str:
     aborted = document.get("aborted") or 0
     ended = f", {aborted:,} of them aborted" if aborted else ""
+    if unknown := document.get("not_recorded"):
+        return f"{counted(total, 'request')}; of {unknown:,} the file does not tell how they fared"
     if document.get("unfinished"):
         return f"{counted(total, 'request')}, {document['unfinished']:,} unfinished"
     return f"{counted(total, 'request')} had ended{ended}"
@@ -65,11 +73,9 @@ def _all(document: Mapping[str, Any], total: int) -> str:
 def _requests(document: Mapping[str, Any], total: int) -> str:
     if document.get("not_recorded") == total:
         return f"{counted(total, 'request')} to send; how they fared is not recorded"
-    parts = [
-        f"{count:,} {state}"
-        for state in ("finished", "unfinished", "aborted")
-        if (count := document.get(state))
-    ]
+    told = {**states_of(document)}
+    told.pop("not_recorded", None)
+    parts = [f"{count:,} {state}" for state, count in told.items()]
     return f"{counted(total, 'request')}: {', '.join(parts)}"
 
 

@@ -1,9 +1,11 @@
 """Which layout a pickled dump has: where its records are, and which servers write it like that."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from app.domain.counting import counted
+from app.domain.dumps.containers import list_in, table_in
 from app.domain.dumps.records import looks_like_record
 from app.domain.dumps.scalars import escaped, kind_of
 from app.domain.dumps.server import named_class
@@ -34,18 +36,27 @@ def layout_of(value: object) -> Layout:
     """The layout of the whole value of a file."""
     if isinstance(value, list):
         return Layout("list of requests, as SGLang 0.4.6 to 0.4.8 writes it", value)
-    if not isinstance(value, dict):
-        return Layout("pickle", why_not=f"No dump: the file holds {kind_of(value)}.")
-    if "requests" not in value:
-        return Layout("pickle of a table", why_not=_without_requests(value))
-    requests = value["requests"]
-    if not isinstance(requests, list | tuple):
-        return Layout(
-            _table_format(value),
-            table=value,
-            why_not=f"The key requests holds {kind_of(requests)}, not a list.",
-        )
-    return Layout(_table_format(value), requests, value)
+    table = table_in(value)
+    if table is None:
+        return _of_none("pickle", f"No dump: the file holds {kind_of(value)}.", value)
+    if "requests" not in table:
+        return _of_none("pickle of a table", _without_requests(table), value)
+    requests = table["requests"]
+    found = list_in(requests)
+    if found is None:
+        why = f"The key requests holds {kind_of(requests)}, not a list."
+        return replace(_of_none(_table_format(table), why, requests), table=table)
+    return Layout(_table_format(table), found, table)
+
+
+def _of_none(form: str, why: str, value: object) -> Layout:
+    """The layout of what is no dump, with the records that lie in it all the same."""
+    inside: Iterable[object] = (table_in(value) or {}).values() or list_in(value) or ()
+    whole = [one for one in inside if looks_like_record(one)] or (
+        [value] if looks_like_record(value) else []
+    )
+    salvaged = f" Salvaged: {counted(len(whole), 'whole request')}." if whole else ""
+    return Layout(form, whole, why_not=why + salvaged)
 
 
 def broken_layout(rest: Sequence[object]) -> Layout:

@@ -9,18 +9,18 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from app.domain.dumps.containers import table_in
 from app.domain.dumps.recorded import State
 from app.domain.dumps.scalars import Looked, kind_of
 from app.domain.pickled.values import ints_of
 
 _WORD = re.compile(r"[a-z][a-z_]{0,30}")
-_NOTHING: Mapping[str, Any] = {}
 
 
 class Outcome(NamedTuple):
     """What the output of a request tells; None is not told."""
 
-    state: State
+    state: State | None
     finish_reason: str | None
     prompt_tokens: int | None
     completion_tokens: int | None
@@ -29,13 +29,13 @@ class Outcome(NamedTuple):
 
 def outcome_of(output: Mapping[str, Any], looked: Looked) -> Outcome:
     """The outcome that *output* tells; what is wrong with it goes to *looked*."""
-    meta = output.get("meta_info")
-    if meta is None:
+    if output.get("meta_info") is None:
         state: State = "finished" if "embedding" in output else "unfinished"
         return Outcome(state, None, None, _tokens_so_far(output), None)
-    if not isinstance(meta, dict):
+    meta = table_in(output["meta_info"])
+    if meta is None:
         looked.problems.append("meta_info is no table")
-        meta = _NOTHING
+        return Outcome(None, None, None, _tokens_so_far(output), None)
     reason = finish_reason(meta.get("finish_reason"), looked)
     completion = looked.count("completion_tokens", meta.get("completion_tokens"))
     return Outcome(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from app.domain.dumps.containers import array_length
 from app.domain.dumps.scalars import Looked
 from app.domain.pickled.ints import Ints
 from app.domain.pickled.values import Text, ints_of
@@ -56,6 +57,8 @@ def _told(payload: Mapping[str, Any], name: str) -> int | None:
 def _ids_in(value: object) -> int | None:
     if (ids := ints_of(value)) is not None:
         return len(ids)
+    if (length := array_length(value)) is not None:
+        return length
     if not isinstance(value, list | tuple) or not value:
         return None
     counted = 0

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from app.domain.dumps.json_lines import MAX_LINE_BYTES, JsonLines
+from app.domain.dumps.mistaken import LOOKED_AT_BYTES, is_text, mistaken
 from app.domain.dumps.pickled_dump import PickledDump
 from app.domain.dumps.recorded import Dump, RecordedRequest
 from app.domain.dumps.request_log import JSON_MARKS, TEXT_MARKS, RequestLog
@@ -16,24 +17,13 @@ from app.domain.pickled.reading import read_pickle
 from app.domain.redaction import Fingerprint
 
 Buffer = bytes | mmap
-_LOOKED_AT = 4096
 _EXPORTED = b'"request_parameters"'
 _PICKLE = b"\x80"
 _EMPTY = (
     "The file is empty: 0 bytes. SGLang before 0.5.12 leaves that behind when it could not pickle"
     " the requests; no request is in it."
 )
-_OTHER = (
-    (0, b"\x7fELF", "an ELF file", "It may be a coredump: see coredump inspect."),
-    (257, b"ustar", "a tar archive", "Unpack it and name the dump in it."),
-    (0, b"PK\x03\x04", "a zip archive inside another", "Unpack the outer one first."),
-    (0, b"\x1f\x8b", "compressed twice", "Unpack it once."),
-    (0, b"\x28\xb5\x2f\xfd", "compressed twice", "Unpack it once."),
-    (0, b"\xfd7zXZ", "compressed with xz", "Unpack it first (xz -d)."),
-    (0, b"BZh", "compressed with bzip2", "Unpack it first (bzip2 -d)."),
-    (0, b"%PDF", "a PDF", ""),
-    (0, b"\x89PNG", "a picture", ""),
-)
+_PLAIN_TEXT = "Not a dump but a text: neither JSON nor a request log of SGLang, and no pickle."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +42,14 @@ class Nothing:
 
 def source_of(buffer: Buffer, called: str, fingerprint: Fingerprint) -> Source:
     """The requests in *buffer*; *called* is the file's name, a hint and no more."""
-    head = bytes(buffer[:_LOOKED_AT])
+    head = bytes(buffer[:LOOKED_AT_BYTES])
     if not head:
         return Nothing("empty file", _EMPTY)
     if head.startswith(_PICKLE):
         return PickledDump(read_pickle(buffer), called, fingerprint)
-    return _other(buffer, head) or _text(buffer, head) or _old_pickle(buffer, called, fingerprint)
-
-
-def _other(buffer: Buffer, head: bytes) -> Source | None:
-    start = head.lstrip().lower()
-    if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<head", b"<body")):
-        return Nothing(
-            "web page (HTML)",
-            "Not a dump but a web page: it was saved in the place of the file, as a sign-in or"
-            " error page is. Download the file itself.",
-        )
-    for at, mark, kind, advice in _OTHER:
-        if head[at : at + len(mark)] == mark:
-            return Nothing(kind, f"Not a dump but {kind}. {advice}".strip())
-    return None
+    if other := mistaken(head):
+        return Nothing(*other)
+    return _text(buffer, head) or _old_pickle(buffer, head, called, fingerprint)
 
 
 def _text(buffer: Buffer, head: bytes) -> Source | None:
@@ -93,15 +71,18 @@ def _has(buffer: Buffer, marks: tuple[bytes, ...]) -> bool:
     return any(buffer.find(mark) >= 0 for mark in marks)
 
 
-def _old_pickle(buffer: Buffer, called: str, fingerprint: Fingerprint) -> Source:
+def _old_pickle(buffer: Buffer, head: bytes, called: str, fingerprint: Fingerprint) -> Source:
     """Protocols 0 and 1 have no mark of their own."""
-    return PickledDump(read_pickle(buffer), called, fingerprint)
+    pickled = read_pickle(buffer)
+    if pickled.problem and pickled.problem.kind == "not-a-pickle" and is_text(head):
+        return Nothing("text", _PLAIN_TEXT)
+    return PickledDump(pickled, called, fingerprint)
 
 
 def _json(buffer: Buffer, start: bytes) -> Source:
     """JSON lines, or one value, be it over several lines: a payload or a list of them."""
     first = next((line for line in lines_of(buffer) if line.strip()), b"")
-    alone = not buffer[len(first) : len(first) + _LOOKED_AT].strip()
+    alone = not buffer[len(first) : len(first) + LOOKED_AT_BYTES].strip()
     value = _value(first)
     if value is None:
         value, alone = _value(buffer[: MAX_LINE_BYTES + 1]), True

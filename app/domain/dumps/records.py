@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.domain.dumps.building import Parts, built
+from app.domain.dumps.containers import list_in, table_in
 from app.domain.dumps.recorded import RecordedRequest
 from app.domain.dumps.scalars import kind_of
 from app.domain.pickled.values import Global, Inert, attributes
@@ -16,15 +17,19 @@ class NoRequest(ValueError):
     """A record that holds no request; its text says why."""
 
 
-def request_of(index: int, record: object) -> RecordedRequest:
-    """The request that *record* holds; raises NoRequest, saying why there is none."""
-    if not isinstance(record, list | tuple):
-        raise NoRequest(f"it is {kind_of(record)}, not a tuple")
+def request_of(index: int, value: object) -> RecordedRequest:
+    """The request in the record *value*; raises NoRequest, saying why there is none."""
+    record = list_in(value)
+    if record is None:
+        raise NoRequest(f"it is {kind_of(value)}, not a tuple")
     if len(record) < _FIELDS:
         raise NoRequest(f"it has {len(record)} fields, not {_FIELDS}")
     payload, embedding = _payload(record[0])
     parts = Parts(payload, record[1], record[2], record[3])
-    if embedding or (isinstance(record[1], dict) and "embedding" in record[1]):
+    if parts.output is None:
+        parts.sent = False  # unfinished ones have an empty output, not none
+        parts.looked.problems.append("the output is missing")
+    if embedding or "embedding" in (table_in(parts.output) or ()):
         parts.endpoint = "/encode"
     if len(record) > _FIELDS:
         parts.looked.problems.append(f"unknown extra field: it has {len(record)}, not {_FIELDS}")
@@ -33,9 +38,12 @@ def request_of(index: int, record: object) -> RecordedRequest:
 
 def looks_like_record(value: object) -> bool:
     """Whether *value* may be a record: for finding whole ones in what is left of a file."""
-    if not isinstance(value, tuple) or len(value) < _FIELDS:
+    if not isinstance(value, tuple | Inert):
         return False
-    return isinstance(value[0], Inert | dict) and isinstance(value[1], dict)
+    record = list_in(value)
+    if record is None or len(record) < _FIELDS:
+        return False
+    return isinstance(record[0], Inert | dict) and table_in(record[1]) is not None
 
 
 def _payload(value: object) -> tuple[Mapping[str, Any], bool]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.domain.dumps.recorded import Figure
 from app.domain.pickled.ints import Ints
+from app.domain.pickled.rows import Rows
 from app.domain.pickled.values import Global, Inert, Octets, Text
 
 NAME_CHARACTERS = 120
@@ -16,7 +17,8 @@ _LAST_MOMENT = 4_102_444_800.0  # the year 2100
 _MOST_SAMPLING = 40
 _KINDS: dict[type, str] = {
     type(None): "nothing", bool: "a switch", int: "a number", float: "a number", str: "a text",
-    Text: "a text", Ints: "a list of numbers", list: "a list", tuple: "a tuple", dict: "a table",
+    Text: "a text", Ints: "a list of numbers", Rows: "a list", list: "a list", tuple: "a tuple",
+    dict: "a table",
     bytes: "bytes", Octets: "bytes", set: "a set", frozenset: "a set", Global: "a class",
 }  # fmt: skip
 _SAMPLING_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")

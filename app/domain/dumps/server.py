@@ -27,12 +27,12 @@ def server_of(container: Mapping[str, Any], fingerprint: Fingerprint) -> Server:
     """The server of a dump whose top level is *container*; secrets become marks."""
     resolved = _plain_table(container.get("resolved_config"))
     arguments = {**arguments_of(container.get("server_args"), tuple(resolved)), **resolved}
-    command = text_of(container.get("launch_command"))
+    command = _one_line(text_of(container.get("launch_command")))
     flags = dict(flags_of(command)) if command else {}
     safe, places = redact_json(
         {
             "server_args": {**arguments},
-            "launch_command": command[:_MOST_COMMAND_CHARACTERS] if command else None,
+            "launch_command": command,
         },
         fingerprint=fingerprint,
     )
@@ -44,6 +44,14 @@ def server_of(container: Mapping[str, Any], fingerprint: Fingerprint) -> Server:
         launch_command=_command(safe["launch_command"]),
         redacted=places[:_MOST_PLACES],
     )
+
+
+def _one_line(command: str | None) -> str | None:
+    """*command* with one space between its words, as SGLang joins them: so a key is found."""
+    if command is None:
+        return None
+    start = command[:_MOST_COMMAND_CHARACTERS]
+    return " ".join("".join(one if one.isprintable() else " " for one in start).split()) or None
 
 
 def arguments_of(value: object, names: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from app.domain.pickled.keys import check_keys
 from app.domain.pickled.machine import Handler, Machine
 from app.domain.pickled.opcodes import CODES
 from app.domain.pickled.outcome import Broken
+from app.domain.pickled.rows import Remembered, Rows, has_tuples, rows_at
 from app.domain.pickled.values import Inert
 
 # What CPython 3.11 needs for an empty one with its place, and for each thing in it.
@@ -14,7 +15,10 @@ _LIST_BYTES, _TUPLE_BYTES, _DICT_BYTES, _SET_BYTES, _VIEW_BYTES = 80, 64, 88, 22
 _ITEM_BYTES, _PAIR_BYTES, _MEMBER_BYTES = 10, 48, 48
 _MARK_BYTES = 96
 
-_MEMOIZE = CODES["MEMOIZE"]
+_PLACE_BYTES = 8
+
+_MEMOIZE, _MARK = CODES["MEMOIZE"], CODES["MARK"]
+_ROWS_BEGIN = (CODES["BINFLOAT"], CODES["FRAME"])
 _INTS_BEGIN = b"KMJ"
 # At least eight ints and nothing else between MARK and TUPLE; EMPTY_LIST, its memo number, and
 # such between MARK and APPENDS, as often as the pickler made batches, the last one by APPEND.
@@ -69,7 +73,11 @@ def _memoized(machine: Machine, value: object, at: int) -> int:
 def _empty_list(machine: Machine, at: int) -> int:
     buffer = machine.buffer
     memoize = buffer[at] == _MEMOIZE
-    found = _INT_LIST.match(buffer, at + memoize) if buffer[at + memoize] == 0x28 else None
+    start = at + memoize
+    marked = buffer[start] == _MARK
+    if marked and buffer[start + 1] in _ROWS_BEGIN and (rows := rows_at(buffer, start)):
+        return _rows(machine, *rows, memoize=memoize)
+    found = _INT_LIST.match(buffer, start) if marked else None
     made: list[object] | Ints
     if found is None:
         made, end = [], at + memoize
@@ -80,6 +88,20 @@ def _empty_list(machine: Machine, at: int) -> int:
     machine.stack.append(made)
     if memoize:
         machine.memo.append(made)
+    return end
+
+
+def _rows(machine: Machine, rows: Rows, end: int, *, memoize: bool) -> int:
+    """Push *rows*; its tuples take their numbers in the memo, as many as there are."""
+    machine.room -= _VIEW_BYTES
+    machine.stack.append(rows)
+    if memoize:
+        machine.memo.append(rows)
+    if has_tuples(rows):
+        machine.make(_PLACE_BYTES * rows.own)
+        remembered = Remembered(rows, len(machine.memo))
+        for _ in range(rows.own):
+            machine.memo.append(remembered)
     return end
 
 
@@ -167,7 +189,7 @@ def _extend(machine: Machine, target: object, items: list[object]) -> None:
     machine.room -= _ITEM_BYTES * len(items)
     if isinstance(target, list):
         target += items
-    elif isinstance(target, Ints) and target.kind == "list":
+    elif isinstance(target, Rows) or (isinstance(target, Ints) and target.kind == "list"):
         target.others = target.others or []
         target.others += items
     elif isinstance(target, Inert):

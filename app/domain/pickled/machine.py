@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 from app.domain.pickled.outcome import Broken, Limits
+from app.domain.pickled.rows import Remembered
 from app.domain.pickled.values import Buffer, Global
 
 _SLOT_BYTES = 8
+_LOGPROB_BYTES = 130  # of a tuple of two numbers and None
 _ENTRY_BYTES = 100  # of a dict that is used as memo
 
 # What an opcode does: *at* is the position behind its byte, the answer that of the next opcode.
@@ -95,9 +97,22 @@ class Machine:
     def recall(self, index: int) -> object:
         """GET."""
         try:
-            return self.memo[index]
+            value = self.memo[index]
         except (IndexError, KeyError):
             raise Broken("bad-value", f"asks for memo entry {index}, which is not there") from None
+        if isinstance(value, Remembered):
+            self._decode(value)
+            return self.memo[index]
+        return value
+
+    def _decode(self, stand_in: Remembered) -> None:
+        """Put real tuples into the memo where *stand_in* stands for them."""
+        self.make(_LOGPROB_BYTES * stand_in.rows.own)
+        for index, row in enumerate(stand_in.rows, start=stand_in.first):
+            if index - stand_in.first == stand_in.rows.own:
+                return  # what comes now was appended later on
+            if self.memo[index] is stand_in:
+                self.memo[index] = row
 
     def remains(self) -> tuple[object, ...]:
         """Everything that is on the stack, beneath all marks too."""

@@ -2,7 +2,7 @@
 
 Plain are None, bool, int, float, str, bytes, list, tuple, dict, set and frozenset. What a class
 or a callable would have made is an ``Inert``. What is long stays where it is in the buffer:
-``Text``, ``Octets`` and ``Ints`` are ranges of it, and read it when they are asked.
+``Text``, ``Octets``, ``Ints`` and ``Rows`` are ranges of it, and read it when they are asked.
 
 Values may nest as deeply as the file is long, and may hold themselves: whoever walks them counts
 its steps and does not recurse.
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from mmap import mmap
 
 from app.domain.pickled.ints import Ints
+from app.domain.pickled.rows import Rows
 
 Buffer = bytes | mmap
 # How protocols 0 and 1 make any object, in Python 3 and 2; the class is the first argument.
@@ -166,7 +167,7 @@ def items_of(value: object) -> Sequence[object] | None:
     """What is in a list or a tuple, in whichever way it is held; None for anything else."""
     if isinstance(value, Ints):
         return value.everything()
-    return value if isinstance(value, list | tuple) else None
+    return value if isinstance(value, list | tuple | Rows) else None
 
 
 def _decoded(octets: bytes) -> str:

@@ -60,7 +60,7 @@ def plain_text(body: bytes) -> str:
         text = "".join(_docker_lines(text))
     if "\x1b[" in text:
         text = _COLOUR.sub("", text)
-    if not holds_dump(text):
+    if ("Thread " in text or "Pyspy failed" in text) and not holds_dump(text):
         text = _uncollected(text)
     return _OWN_STAMP.sub("", text) if "] Process " in text else text
 

@@ -6,20 +6,19 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.errors import Malformed
 from app.store import dump_rows
-from app.store.dump_rows import Place, Sort, Wanted, row_of
+from app.store.dump_rows import Sort, Wanted, row_of
 from app.store.dump_tables import Dump, DumpRequest
 from app.store.dumps import dumps_of, get_dump, read_dump
 from app.store.incidents import get_incident
 from app.store.unsealing import Tier, unseal
 from app.web import paging
 from app.web.dependencies import AppStores, Now, Operator, Reader, Reading
+from app.web.dump_query import place_of
 
 # No IdempotentRoute: it would keep the text of a request that was unsealed.
 router = APIRouter(prefix="/api/v1", tags=["dumps"])
 
-_LARGEST = 2**63  # beyond it a database cannot look
 State = Literal["finished", "unfinished", "aborted"]
 Sorting = Literal[
     "index", "prompt_tokens", "completion_tokens", "started_at", "elapsed_seconds",
@@ -183,7 +182,7 @@ def list_requests(
         Wanted(asked.state, asked.feature, asked.rid, asked.suspect),
         sort=_figure(asked.sort),
         descending=asked.sort.startswith("-"),
-        after=_place(asked.cursor),
+        after=place_of(asked.cursor or ""),
         limit=asked.limit,
     )
     return RequestsOut(
@@ -217,15 +216,3 @@ def _told(dump: Dump) -> dict[str, Any]:
 def _figure(sort: Sorting) -> Sort:
     figure = sort.removeprefix("-")
     return next(one for one in dump_rows.SORTS if one == figure)
-
-
-def _place(cursor: str | None) -> Place | None:
-    match paging.decode(cursor) if cursor else None:
-        case None:
-            return None
-        case (None, int() as index) if 0 <= index < _LARGEST:
-            return None, index
-        case (int() | float() as figure, int() as index) if 0 <= index < _LARGEST:
-            if -_LARGEST < figure < _LARGEST:
-                return figure, index
-    raise Malformed("The cursor is not one of ours.", fix="Start again without a cursor.")

@@ -42,14 +42,20 @@ class Batch:
 
 @dataclass(frozen=True)
 class EvidenceRow:
-    """One line: a file, or the files of a diagnostic; the other is None."""
+    """One line: a file, or the files of a diagnostic; the other is None.
+
+    *dump_id* is the dump that was read from the file, None where it is none.
+    """
 
     artifact: Artifact | None = None
     batch: Batch | None = None
+    dump_id: int | None = None
 
 
-def evidence_rows(files: Sequence[Artifact], taken: Mapping[int, int]) -> list[EvidenceRow]:
-    """*files* in their order; *taken* tells the diagnostic of a file, by its number.
+def evidence_rows(
+    files: Sequence[Artifact], taken: Mapping[int, int], dumps: Mapping[int, int] | None = None
+) -> list[EvidenceRow]:
+    """*files* in their order; *taken* tells the diagnostic of a file, *dumps* its dump.
 
     Where a diagnostic took several, they are one line in the place of the first.
     """
@@ -61,7 +67,7 @@ def evidence_rows(files: Sequence[Artifact], taken: Mapping[int, int]) -> list[E
     for file in files:
         batch = batches.get(taken.get(file.id or 0, 0), [])
         if len(batch) < 2:
-            rows.append(EvidenceRow(artifact=file))
+            rows.append(EvidenceRow(artifact=file, dump_id=(dumps or {}).get(file.id or 0)))
         elif file is batch[0]:
             rows.append(EvidenceRow(batch=Batch.of(taken[file.id or 0], batch)))
     return rows

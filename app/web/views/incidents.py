@@ -13,6 +13,7 @@ from app.web.views.incident_dumps import IncidentDumps
 from app.web.views.jobs import Following, JobTold
 from app.web.views.ladder import LadderTold, LastRun, RungTold
 from app.web.views.recordings import RecordingTold
+from app.web.views.replay_form import IncidentReplays
 from app.web.views.same_faults import SameFaultsTold
 from app.web.views.signals import Chip
 from app.web.views.timeline import Story
@@ -107,6 +108,7 @@ class IncidentPage(Page):
     ladder: LadderTold
     recordings: Sequence[RecordingTold]
     dumps: IncidentDumps
+    replays: IncidentReplays
     same_faults: SameFaultsTold
 
 

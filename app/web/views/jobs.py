@@ -63,6 +63,7 @@ class JobTold:
     attempts: int
     diagnostic_id: int | None = None
     dump_id: int | None = None
+    replay_id: int | None = None
     due_at: datetime | None = None  # what it owes to its target then is done sooner, not cancelled
 
     @classmethod

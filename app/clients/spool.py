@@ -1,0 +1,92 @@
+"""The bodies of a replay in a file without a name, so that no process holds them all.
+
+The player writes it once; its processes read each body when it is due, from the same descriptor.
+Whoever ends, and how ever, nothing of it is left behind.
+"""
+
+import os
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO, Any, Self
+
+import orjson
+
+from app.domain.replay.planned import Sending
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One sending without its body, which lies at *offset*; *index* and *due_seconds* are its own.
+
+    The token ids that the recording has for it lie behind the body, as 64-bit integers.
+    """
+
+    index: int
+    rid: str | None
+    due_seconds: float
+    path: str
+    offset: int
+    body_bytes: int
+    ids_bytes: int
+
+
+class Spool:
+    """Bodies and their places, in the order in which they are due; gone once it is left."""
+
+    def __init__(self) -> None:
+        self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed by __exit__)
+        self.places: list[Place] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.file.close()
+
+    def take(self, sendings: Iterable[Sending]) -> None:
+        """Write all of them; what is asked for one by one is held one by one."""
+        at = 0
+        for one in sendings:
+            ids = array("q", one.recorded.output_ids or ()).tobytes()
+            self.file.write(one.body)
+            self.file.write(ids)
+            place = Place(
+                one.index, one.rid, one.due_seconds, one.path, at, len(one.body), len(ids)
+            )
+            self.places.append(place)
+            at += len(one.body) + len(ids)
+        self.file.flush()
+        self.places.sort(key=lambda place: place.due_seconds)
+
+
+def table(places: Sequence[Place]) -> bytes:
+    """*places* as lines of JSON."""
+    return b"".join(orjson.dumps(place, option=orjson.OPT_APPEND_NEWLINE) for place in places)
+
+
+def read_places(lines: Iterable[bytes]) -> Iterator[Place]:
+    """The other way round."""
+    for line in lines:
+        told: Mapping[str, Any] = orjson.loads(line)
+        yield Place(**told)
+
+
+def body_at(descriptor: int, place: Place) -> bytes:
+    """The body, as it is to be sent."""
+    return os.pread(descriptor, place.body_bytes, place.offset)
+
+
+def ids_at(descriptor: int, place: Place) -> Sequence[int]:
+    """The token ids that the recording has; empty where it has none."""
+    ids = array("q")
+    if place.ids_bytes:
+        ids.frombytes(os.pread(descriptor, place.ids_bytes, place.offset + place.body_bytes))
+    return ids

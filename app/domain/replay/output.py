@@ -1,0 +1,53 @@
+"""Whether an answer is the recorded one: never byte for byte.
+
+The same request gives other tokens in another batch, as sums in floating point depend on the
+order; where two tokens are about as likely, either may come, and all after it differs. So an
+answer is compared by its first token that differs and by how much less likely the recorded one
+was there; without that, by its length and the reason it ended.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from app.domain.replay.outcomes import Outcome
+from app.domain.replay.planned import Recorded
+
+Likeness = Literal["same", "noise", "different", "unknown"]
+# Natural logarithm. Gaps of batch size and kernels are below this; above it, something changed.
+NOISE_LOGPROB_GAP = 0.1
+
+
+def first_divergent(recorded: Sequence[int], replayed: Sequence[int]) -> int | None:
+    """The place, from 0, of the first token that differs; None where one begins the other."""
+    return next(
+        (
+            place
+            for place, (was, now) in enumerate(zip(recorded, replayed, strict=False))
+            if was != now
+        ),
+        None,
+    )
+
+
+def likeness(outcome: Outcome, recorded: Recorded) -> Likeness:
+    """How the answer compares with the recorded one.
+
+    A token that differs is "noise" where the tokens were drawn by chance, and where no gap between
+    their likelihoods is known: nothing then speaks against batch size as the reason.
+    """
+    if not outcome.completed or recorded.state != "finished" or recorded.finish_reason is None:
+        return "unknown"
+    if outcome.first_divergent_token is not None:
+        gap = outcome.logprob_gap if recorded.greedy else None
+        return "different" if gap is not None and abs(gap) > NOISE_LOGPROB_GAP else "noise"
+    if not outcome.compared_tokens:
+        return "unknown"
+    return "same" if _ended_alike(outcome, recorded) else "different"
+
+
+def _ended_alike(outcome: Outcome, recorded: Recorded) -> bool:
+    """Whether it is as long and ended for the same reason, or was cut short by our own limit."""
+    now, was = outcome.completion_tokens, recorded.completion_tokens
+    if outcome.finish_reason == "length" and now is not None and was is not None and now <= was:
+        return True
+    return outcome.finish_reason == recorded.finish_reason and now == was

@@ -1,0 +1,188 @@
+"""One trial of a replay: the target looked at, the guards, the sending, the target looked at again.
+
+Nothing is sent before the guards have passed and the job has written that it is about to act.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+from app.clients.player import play
+from app.domain.loads import Loads
+from app.domain.playbook import ReplayTargetDied
+from app.domain.replay import aftermath
+from app.domain.replay.died import After
+from app.domain.replay.guards import Asked, refusals, strangers
+from app.domain.replay.limits import Limits
+from app.domain.replay.plan import Plan
+from app.domain.replay.tally import Tally, Trial
+from app.domain.replay.target import facts_of, state_of
+from app.domain.replay_findings import death_told
+from app.errors import Conflict
+from app.jobs.replay_bundles import DuringBundle, Taken, loads_now, take_bundle
+from app.jobs.replay_landing import Landing
+from app.jobs.replay_run import Run
+from app.store import attempts, replay_progress, timeline
+from app.store.aside import aside
+from app.store.audit import CONSOLE
+from app.store.database import reading, writing
+from app.store.replay_guards import asked_of, typed_for
+from app.store.replay_progress import Begun
+from app.store.replays import get_replay
+from app.store.tables import ReplayTrial, Target
+
+FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 1.0, 10.0  # into a trial, for the bundle during it
+
+
+def run_trial(run: Run, number: int, side: str) -> bool:
+    """Do a trial, or the rest of one; False where its target does not serve any more.
+
+    Raises Conflict where a guard holds it back: then nothing was sent.
+    """
+    work, target = run.work, run.targets[side]
+    trial = replay_progress.trial_of(work.stores, work.attempt, run.id, number, side)
+    if trial.state == "done":
+        return trial.started_at is not None
+    work.tell(f"Trial {number}: a bundle of {target.name}, then it is looked at for others.")
+    before = take_bundle(work, target, _name(run, number), "before")
+    if state_of(before.seen) in ("down", "wedged"):
+        return _unfit(run, trial, target, before)
+    plan = run.plan_for(side, before.seen)
+    found = _guard(run, trial, target, before)
+    _note(run, trial, bundle_before_id=before.bundle_id, strangers=found,
+          reached=state_of(before.seen) == "up")  # fmt: skip
+    begun = _acts(run, trial, plan)
+    _send(run, begun, plan, target)
+    _end(run, begun.trial, before)
+    return True
+
+
+def tallied(run: Run, trial: ReplayTrial) -> Trial:
+    """What a trial adds up to, by all that is written of it."""
+    tally = Tally(trial.planned or 0, run.options.mode)
+    for outcome, recorded in replay_progress.kept_outcomes(run.work.stores, trial):
+        tally.see(outcome, recorded)
+    after = next(one for one in get_args(After) if one == trial.after)
+    return tally.trial(up_before=trial.reached, after=after)
+
+
+def _unfit(run: Run, trial: ReplayTrial, target: Target, before: Taken) -> bool:
+    """The target does not serve: the first time nothing is sent at all, later its side is over."""
+    if run.replay.started_at is None and trial.number == 1:
+        raise Conflict(
+            f"{target.name} does not serve, so nothing was sent. {before.says}",
+            fix="Start it, wait until it serves, and start the replay again.",
+        )
+    _note(run, trial, state="done", bundle_before_id=before.bundle_id,
+          after=state_of(before.seen), says=f"Not sent: {before.says}")  # fmt: skip
+    return False
+
+
+def _guard(run: Run, trial: ReplayTrial, target: Target, before: Taken) -> dict[str, Any]:
+    """What its loads told, once nothing stands against sending; raises Conflict."""
+    ours_linger = trial.number > 1 or trial.started_at is not None
+    loads = loads_now(run.work, target, patient=ours_linger)
+    with reading(run.work.stores.engine) as session:
+        target = session.get_one(Target, target.id)  # it may be marked otherwise by now
+        seen = asked_of(session, run.replay.incident_id, target)
+        typed = typed_for(get_replay(session, run.id), target)
+    asked = Asked(
+        name=seen.name,
+        clean=seen.clean,
+        of_recording=seen.of_recording,
+        loads=loads,
+        disaggregation=facts_of(before.seen).disaggregation,
+    )
+    for one in refusals(asked, typed):
+        raise Conflict(f"{one.says} Nothing was sent.", fix=one.fix)
+    return _told(loads)
+
+
+def _told(loads: Loads | None) -> dict[str, Any]:
+    return {"of_others": strangers(loads), "artifact": loads.artifact if loads else None,
+            "at": datetime.now(UTC).isoformat()}  # fmt: skip
+
+
+def _acts(run: Run, trial: ReplayTrial, plan: Plan) -> Begun:
+    assert trial.id is not None
+    size, now = len(plan.schedule.slots), datetime.now(UTC)
+    begun = replay_progress.acts(run.work.stores, run.work.attempt, trial.id, size, at=now)
+    run.replay.started_at = run.replay.started_at or now
+    return begun
+
+
+def _send(run: Run, begun: Begun, plan: Plan, target: Target) -> None:
+    """Raises why it was to stop, once all that was measured is written."""
+    span = plan.schedule.span_seconds
+    during = DuringBundle(min(max(FIRST_LOOK_SECONDS, span / 3), LAST_LOOK_SECONDS))
+    looked = aside(lambda: _look_during(run, begun, target, during), name="look at a replay")
+    with Landing(run.work, begun) as landing:
+        try:
+            play(
+                landing.seen(plan.sendings(run.recording.request_at, done=begun.done)),
+                run.address(target),
+                run.options,
+                take=landing.take,
+                stop=landing.is_stopping,
+                limits=Limits(request_seconds=run.replay.request_seconds),
+            )
+        finally:
+            during.over()
+    landing.check()
+    looked.result()
+
+
+def _look_during(run: Run, begun: Begun, target: Target, during: DuringBundle) -> None:
+    found = during.take(run.work, target, _name(run, begun.trial.number))
+    if found is not None:
+        _note(run, begun.trial, bundle_during_id=found.bundle_id)
+
+
+def _end(run: Run, trial: ReplayTrial, before: Taken) -> None:
+    """Look at the target once more and write down what the trial adds up to."""
+    target = run.targets[trial.side]
+    run.work.tell(f"Trial {trial.number} is over; a bundle of {target.name}.")
+    after = take_bundle(run.work, target, _name(run, trial.number), "after")
+    _note(run, trial, bundle_after_id=after.bundle_id, after=state_of(after.seen))
+    with reading(run.work.stores.engine) as session:
+        trial = session.get_one(ReplayTrial, trial.id)
+    told = tallied(run, trial)
+    _note(run, trial, **_written(told, before))
+    if told.died is not None:
+        _tell_death(run, trial, target, told)
+
+
+def _written(told: Trial, before: Taken) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "state": "done",
+        "finished_at": datetime.now(UTC),
+        "lateness_ms": told.lateness_ms,
+    }
+    if told.died is not None:
+        values |= {
+            "died": {**asdict(told.died), "says": told.died.says},
+            "says": told.died.says,
+            "recipe": aftermath.recipe(before.seen.version, before.settings),
+        }
+    return values
+
+
+def _tell_death(run: Run, trial: ReplayTrial, target: Target, told: Trial) -> None:
+    assert told.died is not None
+    died: Mapping[str, Any] = {**asdict(told.died), "says": told.died.says}
+    says = f"Replay {run.id}, {target.name}: {death_told(died)}"
+    with writing(run.work.stores.engine) as session:
+        attempts.held(session, run.work.attempt)
+        event = ReplayTargetDied(run.id, target.name, says, told.died.in_flight[:100])
+        incident_id, now = run.replay.incident_id, datetime.now(UTC)
+        timeline.record(session, event, incident_id=incident_id, actor=CONSOLE, at=now)
+
+
+def _note(run: Run, trial: ReplayTrial, **values: object) -> None:
+    assert trial.id is not None
+    replay_progress.note_trial(run.work.stores, run.work.attempt, trial.id, **values)
+
+
+def _name(run: Run, number: int) -> str:
+    return f"replay-{run.id}-trial-{number}"
