@@ -17,10 +17,11 @@ _ESCAPE = re.compile(
 )
 _PLAIN = re.compile(r"[^\s'\"\\$`;|&<>()]+")
 _SPACE = re.compile(r"(?:\s|\\\r?\n)+")
+_JOINED = re.compile(r"\\\r?\n")
 _SINGLE = re.compile(r"'([^']*)'")
 _DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
-_BARE = re.compile(r"\\(\r?\n|.)", re.DOTALL)
+_BARE = re.compile(r"\\(.)", re.DOTALL)
 _EXPANDED = re.compile(r"(?<!\\)(?:\\\\)*(`|\$(?=[A-Za-z_({@*#?!0-9-]))")
 _IN_DOUBLE = re.compile(r'\\(\r?\n|[\\"$`])')
 
@@ -42,7 +43,10 @@ def split(text: str) -> list[str]:
 
 def _word(text: str, at: int) -> tuple[int, str]:
     parts: list[str] = []
-    while at < len(text) and not _SPACE.match(text, at):
+    while at < len(text) and not text[at].isspace():
+        if joined := _JOINED.match(text, at):  # a line that goes on goes on in its word too
+            at = joined.end()
+            continue
         at, part = _part(text, at)
         parts.append(part)
     return at, "".join(parts)

@@ -29,7 +29,8 @@ def answering(how: str) -> Iterator[Told]:
 
 
 def _listens(port: int) -> bool:
-    return f":{port:04X} " in Path("/proc/net/tcp").read_text()
+    sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    return any(one[1].endswith(f":{port:04X}") and one[3] == "0A" for one in sockets)
 
 
 def _read(told: Told, folder: Path, holds: Holds | None = None) -> RasAnswer:
