@@ -14,7 +14,6 @@ from app.clients.sendings import sendings_of
 from app.domain.counting import counted
 from app.domain.replay.bisecting import BisectSettings, BisectSymptom, checked, with_free_port
 from app.domain.replay.options import DEFAULT_PARALLEL, Options, TargetFacts
-from app.domain.replay.plan import EVERYTHING
 from app.domain.replay.planned import Sending
 from app.domain.replay.selection import read_selection
 
@@ -115,7 +114,7 @@ def init(  # noqa: PLR0913  (each is a flag of its own)
 
 def _sendings(path: Path, select: str | None, *, as_recorded: bool) -> Sequence[Sending]:
     """What is sent at each commit; at once, unless *as_recorded*."""
-    selection = read_selection(select) if select else EVERYTHING
+    selection = read_selection(select or "")
     reading = Reading(key=fingerprint_key())
     sendings = sendings_of(path, reading, selection, Options(), TargetFacts()).all
     return sendings if as_recorded else [replace(one, due_seconds=0.0) for one in sendings]

@@ -9,7 +9,8 @@ import orjson
 import typer
 
 from app.cli.summary_text import printable, table
-from app.clients.coredumps import as_text, inspect_file
+from app.clients.coredumps import inspect_file
+from app.clients.opening import as_text
 from app.domain.coredump.document import unreadable
 from app.errors import NotFound, Rejected
 

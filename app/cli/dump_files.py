@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from app.cli.summary_text import printable
-from app.clients.dumps import Reading, Take, as_text, summarize_file
+from app.clients.dumps import Reading, Take, summarize_file
+from app.clients.opening import as_text
 from app.domain.dumps.redacted import Tier
 from app.domain.dumps.summary import unreadable
 from app.errors import NotFound, Rejected, TooLarge

@@ -28,7 +28,6 @@ from app.domain.redaction import keyed_fingerprint
 from app.domain.replay.command_lines import Known, bisect_line
 from app.domain.replay.guards import Asked, refusals
 from app.domain.replay.options import Options
-from app.domain.replay.plan import EVERYTHING
 from app.domain.replay.planned import Sending
 from app.domain.replay.selection import read_selection
 from app.domain.replay.smallest import Found, document, says, sent_for
@@ -59,7 +58,7 @@ def run(chosen: Chosen, address: TargetAddress, files: ReducedFiles) -> None:
     sendings = sendings_of(
         chosen.path,
         Reading(key=fingerprint_key()),
-        read_selection(chosen.select) if chosen.select else EVERYTHING,
+        read_selection(chosen.select or ""),
         chosen.options,
         facts_of(seen),
     )

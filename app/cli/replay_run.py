@@ -22,7 +22,7 @@ from app.cli.summary_text import printable
 from app.clients import looks
 from app.clients.dumps import Reading
 from app.clients.player import play
-from app.clients.recording import Recording
+from app.clients.recorded_file import RecordedFile
 from app.clients.target import TargetAddress
 from app.domain.counting import counted
 from app.domain.observed import Observed
@@ -32,7 +32,7 @@ from app.domain.replay.guards import Asked, Refusal, refusals, to_type
 from app.domain.replay.limits import Limits
 from app.domain.replay.options import Options
 from app.domain.replay.outcomes import Outcome, row
-from app.domain.replay.plan import EVERYTHING, Plan, plan
+from app.domain.replay.plan import Plan, plan
 from app.domain.replay.planned import Recorded, Sending
 from app.domain.replay.selection import read_selection
 from app.domain.replay.summary import document
@@ -64,7 +64,7 @@ def run(path: Path, address: TargetAddress, chosen: Chosen, out: Path | None) ->
     if out is not None and os.path.lexists(out):
         raise Conflict(f"{out} is there already.", fix="Name another one with --out.")
     with ExitStack() as opened:
-        recording = opened.enter_context(Recording(path, reading=reading))
+        recording = opened.enter_context(RecordedFile(path, reading=reading))
         replay = _Replay(recording, address, chosen)
         planned = replay.plan()
         typer.echo(plan_text(planned), err=True)
@@ -102,10 +102,10 @@ def _interrupts() -> Iterator[_Interrupts]:
 class _Replay:
     """A recording on its way to a target."""
 
-    def __init__(self, recording: Recording, address: TargetAddress, chosen: Chosen) -> None:
+    def __init__(self, recording: RecordedFile, address: TargetAddress, chosen: Chosen) -> None:
         self._recording, self._address, self._chosen = recording, address, chosen
         self.out: IO[bytes] | None = None  # gets a line for each outcome
-        self._selection = read_selection(chosen.select) if chosen.select else EVERYTHING
+        self._selection = read_selection(chosen.select or "")
         self._fingerprint = keyed_fingerprint(fingerprint_key())
         self._before: Observed = looks.before(address, self._fingerprint)
         self._name = urlsplit(address.base_url).netloc

@@ -6,7 +6,6 @@ become the documents of ``dump summarize``. Whatever a file does, there is a doc
 
 import os
 import secrets
-import stat
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,11 +16,12 @@ from typing import Any
 
 import orjson
 
+from app.clients.opening import as_text, opened
 from app.clients.sandbox import Limits, Listener, Refused, run_apart
 from app.domain.dumps.recorded import Row
 from app.domain.dumps.redacted import Tier
 from app.domain.dumps.summary import unreadable
-from app.errors import NotFound, Rejected
+from app.errors import Rejected
 
 _READER = "app.clients.dump_reader"
 _MIB = 1024 * 1024
@@ -68,7 +68,7 @@ def summarize_file(
     path that has no regular file to be read.
     """
     asked = {"want": "summary", "tier": tier, "most": max_requests, "rows": take is not None}
-    with _opened(path) as descriptor:
+    with _borrowed(path) as descriptor:
         document = _read(descriptor, _name(path, reading), reading, asked, _rows(take))
         return {**document, "sha256": _digest(descriptor)}
 
@@ -81,7 +81,7 @@ def index_file(file: Path | int, *, reading: Reading = Reading(), take: Take) ->
     raises ends the reading.
     """
     asked = {"want": "summary", "tier": "T0", "most": 0, "rows": True}
-    with _opened(file) as descriptor:
+    with _borrowed(file) as descriptor:
         return _read(descriptor, _name(file, reading), reading, asked, _rows(take))
 
 
@@ -94,7 +94,7 @@ def read_requests(
     """
     found: list[dict[str, Any]] = []
     asked = {"want": "entries", "tier": tier, "indexes": list(indexes[:_MOST_INDEXES])}
-    with _opened(file) as descriptor:
+    with _borrowed(file) as descriptor:
         document = _read(
             descriptor,
             _name(file, reading),
@@ -121,7 +121,7 @@ def export_file(
     """
     some = None if indexes is None else list(indexes[:_MOST_INDEXES])
     asked = {"want": "entries", "tier": tier, "indexes": some}
-    with _opened(file) as descriptor:
+    with _borrowed(file) as descriptor:
         return _read(descriptor, _name(file, reading), reading, asked, write)
 
 
@@ -130,7 +130,7 @@ def unpack_member(file: Path, member: int, write: Listener) -> str | None:
 
     Otherwise the answer is why it was not. *member* counts the ``members`` of its document.
     """
-    with _opened(file) as descriptor:
+    with _borrowed(file) as descriptor:
         limits = replace(_limits(os.fstat(descriptor).st_size), output_bytes=_MEMBER_OUTPUT_BYTES)
         asked = {"want": "content"}
         outcome = run_apart(
@@ -194,11 +194,6 @@ def _name(file: Path | int, reading: Reading) -> str:
     return as_text(file)
 
 
-def as_text(path: Path) -> str:
-    """*path* as JSON can have it: bytes that are no UTF-8 are written as escapes."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
-
-
 def _digest(descriptor: int) -> str:
     digest, at = sha256(), 0
     while piece := os.pread(descriptor, _MIB, at):
@@ -208,22 +203,13 @@ def _digest(descriptor: int) -> str:
 
 
 @contextmanager
-def _opened(file: Path | int) -> Iterator[int]:
+def _borrowed(file: Path | int) -> Iterator[int]:
     """A descriptor of *file*; one that was given stays open."""
     if isinstance(file, int):
         yield file
         return
+    descriptor = opened(file)
     try:
-        # Not waiting: opening a FIFO without a writer would.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError as error:
-        raise NotFound(f"There is no file {as_text(file)}.") from error
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise Rejected(f"{as_text(file)} cannot be opened: {reason}.") from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Rejected(f"{as_text(file)} is no regular file.", fix="Name the dump itself.")
         yield descriptor
     finally:
         os.close(descriptor)

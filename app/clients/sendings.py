@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.clients.dumps import Reading
-from app.clients.recording import Recording
+from app.clients.recorded_file import RecordedFile
 from app.domain.counting import counted
 from app.domain.replay.options import Options, TargetFacts
 from app.domain.replay.plan import Plan, plan
@@ -33,7 +33,7 @@ def sendings_of(
     file: Path, reading: Reading, selection: Selection, options: Options, facts: TargetFacts
 ) -> Sendings:
     """What of *file* is sent. Raises Rejected where that is nothing, TooLarge for too much."""
-    with Recording(file, reading=reading) as recording:
+    with RecordedFile(file, reading=reading) as recording:
         suspects = frozenset(one["index"] for one in recording.document["suspects"])
         made = plan(recording.requests(), options, facts, selection=selection, suspects=suspects)
         if not made.schedule.slots:

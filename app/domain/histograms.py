@@ -98,12 +98,6 @@ def quantile(window: Window, q: float) -> float | dict[str, float] | None:
     return {"over": lower}
 
 
-def lifetime_mean(exposition: Exposition, family: str) -> float | None:
-    """The mean since the process started; None without observations."""
-    lifetime = window(None, exposition, family)
-    return lifetime.mean if lifetime else None
-
-
 def _histogram(
     exposition: Exposition, family: str, where: Mapping[str, str] | None
 ) -> _Histogram | None:

@@ -9,7 +9,6 @@ from typing import Literal
 
 NO_EFFECT = "No effect on the target"
 SHORT_PAUSE = "Pauses each rank for less than 0.2 s"
-ONE_REQUEST = "Sends one request"
 SLOWS = "Pauses or slows the target"
 MAY_END = "May end the process"
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from app.clients.dumps import Reading
-from app.clients.recording import Recording
+from app.clients.recorded_file import RecordedFile
 from app.clients.target import TargetAddress
 from app.domain.observed import Observed
 from app.domain.replay import agreed, plan
 from app.domain.replay.options import Options, TargetFacts
-from app.domain.replay.plan import EVERYTHING, Plan
+from app.domain.replay.plan import Plan
 from app.domain.replay.selection import read_selection
 from app.domain.replay.target import facts_of
 from app.errors import Rejected
@@ -34,7 +34,7 @@ class Run:
     work: Work
     replay: Replay
     targets: Mapping[str, Target]  # by side
-    recording: Recording
+    recording: RecordedFile
     suspects: frozenset[int] = frozenset()
     plans: dict[str, Plan] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ class Run:
         Raises Rejected where nothing is left to send.
         """
         if side not in self.plans:
-            chosen = read_selection(self.replay.selection) if self.replay.selection else EVERYTHING
+            chosen = read_selection(self.replay.selection)
             made = apart(
                 self.work,
                 "plan replay",
@@ -88,14 +88,14 @@ def suspects_of(work: Work, replay: Replay) -> frozenset[int]:
 
 
 @contextmanager
-def recording_of(work: Work, replay: Replay) -> Iterator[Recording]:
+def recording_of(work: Work, replay: Replay) -> Iterator[RecordedFile]:
     """The requests, raw: for sending only. Who asked for it is in the audit log."""
     stores = work.stores
     with reading(stores.engine) as session:
         artifact = get_artifact(session, replay.artifact_id)
     told = Reading(called=artifact.name, key=stores.vault.fingerprint_key)
     with stores.artifacts.as_file(artifact.sha256) as path:
-        future = aside(lambda: Recording(path, reading=told), name="read requests")
+        future = aside(lambda: RecordedFile(path, reading=told), name="read requests")
         try:
             while not wait([future], LOOK_SECONDS).done:
                 work.check()
@@ -106,7 +106,7 @@ def recording_of(work: Work, replay: Replay) -> Iterator[Recording]:
         yield recording
 
 
-def _close(future: "Future[Recording]") -> None:
+def _close(future: "Future[RecordedFile]") -> None:
     if future.exception() is None:
         future.result().__exit__(None, None, None)
 

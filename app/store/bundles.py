@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlmodel import Session, col, select
 
@@ -88,15 +87,6 @@ def bundles_of(session: Session, incident_id: int) -> Sequence[BundleRow]:
     query = select(BundleRow).where(BundleRow.incident_id == incident_id)
     newest = query.order_by(col(BundleRow.collected_at).desc(), col(BundleRow.id).desc())
     return session.exec(newest).all()
-
-
-def newest_summaries(session: Session, incident_id: int) -> list[dict[str, Any]]:
-    """The summary of the newest whole bundle of each target of an incident, newest first."""
-    newest: dict[object, dict[str, Any]] = {}
-    for bundle in bundles_of(session, incident_id):
-        if bundle.state == "complete" and bundle.summary is not None:
-            newest.setdefault(bundle.target_id or bundle.base_url, bundle.summary)
-    return list(newest.values())
 
 
 def captures_of(session: Session, bundle_id: int) -> Sequence[CaptureRow]:

@@ -1,7 +1,6 @@
 """Asking a host how it is, and writing down what it said or why it said nothing."""
 
 import logging
-from collections.abc import Iterable
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 
@@ -49,13 +48,6 @@ def hear(stores: Stores, host: Host) -> None:
             problem=problem,
             at=at,
         )
-
-
-def hear_all(stores: Stores, asked: Iterable[Host]) -> None:
-    """Ask several hosts at once; back when each has answered or was given up."""
-    hearings = [_begin(stores, host) for host in asked if stores.agents.reaches(host)]
-    for hearing in hearings:
-        hearing.result()
 
 
 def is_due(host: Host, *, at: datetime) -> bool:

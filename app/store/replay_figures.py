@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlmodel import Session, col, func, select
+from sqlmodel import Session, col, select
 
 from app.domain.replay.latency import noise_floor
 from app.domain.replay.spread import Row
@@ -37,14 +37,6 @@ def first_failed(session: Session, replay_id: int, error: str) -> ReplayOutcome 
     )
     ordered = query.order_by(col(ReplayOutcome.trial), col(ReplayOutcome.position))
     return session.exec(ordered.limit(1)).first()
-
-
-def count_outcomes(session: Session, replay_id: int, state: str) -> int:
-    """How many outcomes of all trials are in that state."""
-    query = select(func.count()).where(
-        ReplayOutcome.replay_id == replay_id, ReplayOutcome.state == state
-    )
-    return session.exec(query).one()
 
 
 def _took(session: Session, replay_id: int, trial: int) -> Mapping[int, float]:

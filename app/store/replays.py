@@ -73,8 +73,7 @@ def request_replay(
     incident = get_incident(session, new.incident_id)
     agreed.check(new.options, new.trials)
     agreed.check_deadline(new.request_seconds)
-    if new.select:
-        read_selection(new.select)
+    read_selection(new.select)
     artifact, dump = _source(session, new)
     targets = _targets(session, new)
     replay = Replay(

@@ -1,19 +1,24 @@
 """What to do after a replay: send less, or elsewhere, shrink it, find the commit, keep evidence."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 from app.domain.counting import counted
 from app.domain.replay.agreed import MOST_TRIALS
+from app.domain.replay.command_lines import CommandLine, Known, bisect_line, reduce_line
+from app.domain.replay.steps import ranges
+from app.domain.replay.symptoms import Symptom
 from app.domain.replay.verdict import ESTABLISHED_TRIALS
 from app.web.formats import visible
 from app.web.replay_standing import Standing
 from app.web.views.replays import RecipeTold, ThenStep
 
 MOST_ALONE = 300  # requests that a link can name
+_SMALLEST = "smallest.jsonl"
+_SYMPTOMS: dict[str, Symptom] = {one: one for one in get_args(Symptom)}
 _SHOWN = ("reproduced", "reproduced sometimes")
 
 
@@ -74,17 +79,6 @@ def recipe_told(stands: Standing) -> RecipeTold | None:
     )
 
 
-def expression(indexes: Iterable[int]) -> str:
-    """The requests as a selection says them: ``3,7:10``."""
-    ordered = sorted(set(indexes))
-    starts = [one for before, one in pairwise([-2, *ordered]) if one != before + 1]
-    ends = [one for one, after in pairwise([*ordered, -2]) if after != one + 1]
-    return ",".join(
-        str(start) if start == end else f"{start}:{end + 1}"
-        for start, end in zip(starts, ends, strict=True)
-    )
-
-
 def _alone(stands: Standing) -> Iterator[ThenStep]:
     indexes = _suspected(stands)
     planned = stands.replay.planned or 0
@@ -99,7 +93,7 @@ def _alone(stands: Standing) -> Iterator[ThenStep]:
         why = "what showed it: alone they tell whether the load around them matters"
     if stands.replay.state == "running":
         why = f"{why}; once this replay has ended"
-    query = form_query(stands, select=expression(indexes))
+    query = form_query(stands, select=ranges(sorted(set(indexes))))
     yield ThenStep(what, why, query, "Fill in the form", None)
 
 
@@ -126,13 +120,12 @@ def _shown(stands: Standing) -> Iterator[ThenStep]:
             "Fill in the form",
             None,
         )
-    yield ThenStep(
+    known = replace(_known(stands, stands.file), selection=stands.replay.selection or None)
+    yield _to_run(
         "Shrink it",
         "to the smallest set of requests, then to the shortest prompt that still does it, against a"
-        " target that is brought down again and again; with a copy of the file at hand",
-        None,
-        "",
-        _reduce(stands),
+        " target that is brought down again and again; with a copy of the file at hand.",
+        reduce_line(known, out=_SMALLEST),
     )
     if len(stands.targets) == 1:
         yield ThenStep(
@@ -142,13 +135,11 @@ def _shown(stands: Standing) -> Iterator[ThenStep]:
             "Choose side B",
             None,
         )
-    yield ThenStep(
+    yield _to_run(
         "Find the commit",
         "a harness for git bisect run: start, wait, send, look, stop. Run it in a checkout of the"
         " server, with what is left after shrinking.",
-        None,
-        "",
-        _bisect(stands),
+        bisect_line(_known(stands, _SMALLEST)),
     )
 
 
@@ -173,29 +164,21 @@ def _open_still(stands: Standing) -> Iterator[ThenStep]:
         )
 
 
-def _reduce(stands: Standing) -> str:
+def _known(stands: Standing, file: str) -> Known:
+    """What this replay tells of the commands that go on from it, with *file*."""
     shown = [
         target
         for side, target in zip("AB", stands.targets, strict=False)
         if (stands.documents.get(side) or {}).get("verdict") in _SHOWN
     ]
-    url = (shown or stands.targets)[0].base_url
-    check = f"curl -fsS -o /dev/null --max-time 30 {url}/health"
-    select = f" --select {shlex.quote(stands.replay.selection)}" if stands.replay.selection else ""
-    return (
-        f"incident-console reduce {shlex.quote(stands.file)}{select} --base-url {shlex.quote(url)}"
-        f" --check {shlex.quote(check)} --restart './serve.sh' --out smallest.jsonl"
-    )
+    target = (shown or stands.targets)[0]
+    symptom = _SYMPTOMS.get(stands.replay.symptom)
+    return Known(file, target.base_url, symptom, with_token=target.token_sealed is not None)
 
 
-def _bisect(stands: Standing) -> str:
-    symptom = stands.replay.symptom
-    more = {"crash": "", "latency": " --latency-seconds 5", "output": " --right-output 'PATTERN'"}
-    looked_for = "" if symptom == "crash" else f" --symptom {symptom}{more.get(symptom, '')}"
-    return (
-        f"incident-console bisect init smallest.jsonl --good REV --bad REV{looked_for}"
-        " --launch './serve.sh --port {port}' --out bisect"
-    )
+def _to_run(what: str, why: str, line: CommandLine) -> ThenStep:
+    words = " and ".join(filter(None, [", ".join(line.fill_in[:-1]), *line.fill_in[-1:]]))
+    return ThenStep(what, f"{why} Fill in {words}." if words else why, None, "", line.text)
 
 
 def _script(recipe: dict[str, Any]) -> str:

@@ -261,7 +261,7 @@ def test_kill_nine_leaves_what_was_measured_and_nothing_running(
     ("arguments", "status", "says"),
     [
         (["--base-url", "http://169.254.169.254"], 1, "never asked"),
-        (["--base-url", "TARGET", "--select", "0:3,nonsense"], 1, "makes no sense"),
+        (["--base-url", "TARGET", "--select", "0:3,nonsense"], 1, "“nonsense” names no request"),
         (["--base-url", "TARGET", "--select", "9"], 1, "No request is left"),
         (["--base-url", "TARGET", "--closed-loop", "--flat-out"], 2, "exclude each other"),
         (["--base-url", "TARGET", "--speed", "0"], 1, "speed is 0"),

@@ -42,6 +42,7 @@ def test_a_range_ends_before_its_end() -> None:
         pytest.param("state=gone", "“state=gone” names no request.", id="no-such-state"),
         pytest.param("unfinished", "“unfinished” names no request.", id="state-alone"),
         pytest.param("rid=", "“rid=” names no request.", id="no-identifier"),
+        pytest.param("suspects", "“suspects” names no request.", id="not-the-word"),
         pytest.param("1;2", "“1;2” names no request.", id="semicolon"),
         pytest.param("9" * 19, f"“{'9' * 19}” names no request.", id="too-large"),
         pytest.param("1," * LONGEST, f"The choice is longer than {LONGEST} characters.", id="long"),

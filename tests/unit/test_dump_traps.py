@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.dumps.traps import by_arrival, replay_traps, replayable_as_is
+from app.domain.dumps.traps import by_arrival, replay_traps
 from tests.captured import CASES, needs
 from tests.dump_layouts import (
     EmbeddingReqInput,
@@ -63,7 +63,7 @@ def test_requests_are_told_of_each_other() -> None:
     assert [trap.kind for trap in traps[0]] == ["bootstrap-room", "duplicate-rid"]
     assert "2 requests name it, which can crash both schedulers" in traps[1][0].says
     assert traps[2][0].says.startswith("It came 4998 s after")
-    assert replayable_as_is(requests) == [2]
+    assert [any(trap.blocks for trap in own) for own in traps.values()] == [True, True, False]
 
 
 def test_arrivals_are_put_in_order_and_the_undated_come_last() -> None:
@@ -82,15 +82,12 @@ def test_an_embedding_is_not_for_generate() -> None:
 def test_the_case_of_a_dump_that_must_not_be_replayed_blindly() -> None:
     content = (needs(CASES / "22-replay-traps") / "request_dump.pkl").read_bytes()
     requests, _ = read(content)
-    kinds = {
-        one.index: {trap.kind for trap in own}
-        for one, own in zip(requests, replay_traps(requests).values(), strict=True)
-    }
+    traps = replay_traps(requests)
+    kinds = {index: {trap.kind for trap in own} for index, own in traps.items()}
+    as_is = [one for one in requests if not any(trap.blocks for trap in traps[one.index])]
 
-    assert [one.rid for one in requests if one.index in replayable_as_is(requests)] == [
-        "rid-0017", "rid-0020", "rid-0012", "rid-0021",
-    ]  # fmt: skip
-    assert replayable_as_is(requests)[2] == 10
+    assert [one.rid for one in as_is] == ["rid-0017", "rid-0020", "rid-0012", "rid-0021"]
+    assert as_is[2].index == 10
     assert [kinds[n] for n in range(10)] == [
         {"media-object"}, {"media-file", "duplicate-rid", "idle-gap"}, {"session"},
         {"bootstrap-room"}, {"bootstrap-room"}, {"adapter"}, {"batch"}, {"serialized-code"},

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.exposition import Exposition, parse
-from app.domain.histograms import Window, lifetime_mean, quantile, window
+from app.domain.histograms import Window, quantile, window
 
 DATA = Path(__file__).parents[1] / "data" / "exposition"
 TTFT = "sglang:time_to_first_token_seconds"
@@ -44,7 +44,7 @@ def test_without_a_first_scrape_it_is_the_life_of_the_process() -> None:
 def test_no_observation_means_no_mean() -> None:
     still = scrape({"1": 12, "+Inf": 14}, 7)
     assert window(still, still, "h") == Window(0, None, ((1.0, 0.0), (math.inf, 0.0)), ())
-    assert lifetime_mean(scrape({"+Inf": 0}, 0), "h") is None
+    assert window(None, scrape({"+Inf": 0}, 0), "h") == Window(0, None, ((math.inf, 0.0),), ())
 
 
 @pytest.mark.parametrize(
@@ -189,5 +189,4 @@ def test_tricky_values_give_exactly_these_figures() -> None:
     assert whole is not None
     assert (whole.n, whole.mean) == (0, None)
     assert whole.problems == (f"{E2E}: the count is 0, but the bucket up to 1 holds 3",)
-    assert lifetime_mean(exposition, TTFT) == 6.125
-    assert lifetime_mean(exposition, "absent") is None
+    assert window(None, exposition, "absent") is None

@@ -22,7 +22,6 @@ from app.domain.pickled.values import (
     attributes,
     ints_of,
     items_of,
-    size_of_text,
     text_of,
 )
 from tests.pickles import (
@@ -145,8 +144,7 @@ def test_long_things_stay_in_the_buffer_and_short_ones_do_not() -> None:
     read: Any = read_pickle(pickle.dumps([LONG, "short", tuple(ids), (1, 2), b"x" * 9000])).value
 
     assert [type(one) for one in read] == [Text, str, Ints, tuple, Octets]
-    assert size_of_text(read[0]) == len(LONG.encode())
-    assert size_of_text("é") == 2
+    assert read[0].size_bytes == len(LONG.encode())
     assert text_of(read[0]) == LONG
     assert text_of(3) is None
     assert read[0].beginning(3) == "na"  # the third byte is half of a letter

@@ -8,7 +8,6 @@ from app.domain.replay.outcomes import ERROR_CLASSES, ErrorClass
 from app.domain.replay.readings import level_of, name_of, reading
 from app.domain.replay.spread import MOST_MARKS, MOST_OUTLIERS, Row, spread
 from app.web.replay_pictures import late_bars, scatter
-from app.web.replay_steps import expression
 
 
 def _row(position: int = 0, **told: Any) -> Row:
@@ -115,16 +114,3 @@ def test_a_refused_connection_is_read_by_whether_the_target_went_away() -> None:
     said = [reading("connection-refused", died=one, as_recorded=True) for one in (True, False)]
 
     assert said == ["after it: the target was gone", "the target did not listen"]
-
-
-@pytest.mark.parametrize(
-    ("indexes", "says"),
-    [
-        pytest.param([7], "7", id="one"),
-        pytest.param([3, 1, 2, 9], "1:4,9", id="a-run-and-one"),
-        pytest.param([0, 2, 4], "0,2,4", id="none-beside-another"),
-        pytest.param([5, 5, 6], "5:7", id="one-twice"),
-    ],
-)
-def test_requests_are_named_as_a_selection_says_them(indexes: list[int], says: str) -> None:
-    assert expression(indexes) == says

@@ -17,8 +17,3 @@ def safe_log(text: str) -> tuple[str, list[str]]:
     masked = [*(f"content, {place}" for place in contents), *(f"secret, {one}" for one in places)]
     rest = len(masked) - MAX_PLACES
     return text, masked[:MAX_PLACES] + ([f"and {rest} more"] if rest > 0 else [])
-
-
-def safe_text(text: str) -> str:
-    """*text* without secrets."""
-    return redact_text(text, fingerprint=FINGERPRINT)[0]

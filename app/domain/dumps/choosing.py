@@ -11,10 +11,10 @@ from typing import get_args
 from app.domain.dumps.recorded import State
 from app.errors import Malformed
 
-LONGEST = 4000  # characters of an expression
+LONGEST = 4000  # characters of an expression that a database is asked with
 SUSPECT = "suspect"
 EXAMPLE = "0:3,7,state=unfinished"
-_END = 2**63 - 1  # of a range without one
+END = 2**63 - 1  # of a range without one
 _STATES: tuple[str, ...] = get_args(State)
 _INDEX = re.compile(r"(\d{1,18})")
 _RANGE = re.compile(r"(\d{0,18}):(\d{0,18})")
@@ -43,11 +43,11 @@ class Choice:
         return ",".join(terms)
 
 
-def read_choice(text: str) -> Choice:
+def read_choice(text: str, *, longest: int = LONGEST) -> Choice:
     """The choice that *text* asks for, none for an empty one; raises Malformed for what is none."""
-    if len(text) > LONGEST:
+    if len(text) > longest:
         raise Malformed(
-            f"The choice is longer than {LONGEST} characters.", fix="Use ranges, such as 0:500."
+            f"The choice is longer than {longest} characters.", fix="Use ranges, such as 0:500."
         )
     spans: list[tuple[int, int]] = []
     rids, states = dict[str, None](), dict[str, None]()
@@ -71,7 +71,7 @@ def _span(term: str) -> tuple[int, int] | None:
     found = _RANGE.fullmatch(term)
     if found is None or term == ":":
         return None
-    start, end = int(found[1] or 0), int(found[2] or _END)
+    start, end = int(found[1] or 0), int(found[2] or END)
     if start >= end:
         raise Malformed(
             f"The range {term} is empty.", fix="Its end is not part of it: 0:3 is 0, 1 and 2."
@@ -98,7 +98,7 @@ def _span_told(span: tuple[int, int]) -> str:
     start, end = span
     if end == start + 1:
         return str(start)
-    return f"{start}:" if end == _END else f"{start}:{end}"
+    return f"{start}:" if end == END else f"{start}:{end}"
 
 
 def _no_term(term: str) -> Malformed:

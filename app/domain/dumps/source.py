@@ -7,7 +7,6 @@ from typing import Protocol
 from app.domain.dumps.recorded import Dump, RecordedRequest, State
 
 States = Counter[State | None]
-WHOLE = "as far as it is whole"
 
 
 class Source(Protocol):

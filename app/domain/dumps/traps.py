@@ -51,12 +51,6 @@ def replay_traps(requests: Sequence[RecordedRequest]) -> dict[int, tuple[Trap, .
     return found
 
 
-def replayable_as_is(requests: Sequence[RecordedRequest]) -> list[int]:
-    """Indexes of the requests that no trap blocks."""
-    traps = replay_traps(requests)
-    return [index for index, own in traps.items() if not any(trap.blocks for trap in own)]
-
-
 def by_arrival(requests: Sequence[RecordedRequest]) -> list[RecordedRequest]:
     """*requests* in the order they came: a dump has them in the order they ended.
 

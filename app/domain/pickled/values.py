@@ -144,13 +144,6 @@ def text_of(value: object) -> str | None:
     return value if isinstance(value, str) else str(value) if isinstance(value, Text) else None
 
 
-def size_of_text(value: object) -> int | None:
-    """The bytes of a string in UTF-8, without reading a long one; None when it is none."""
-    if isinstance(value, Text):
-        return value.size_bytes
-    return len(value.encode("utf-8", "surrogatepass")) if isinstance(value, str) else None
-
-
 def ints_of(value: object) -> Sequence[int] | None:
     """The ints of a list or tuple that holds nothing else; None for anything else.
 

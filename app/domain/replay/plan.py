@@ -19,9 +19,8 @@ from app.domain.replay.planned import Sending
 from app.domain.replay.reading import recorded_of
 from app.domain.replay.sanitising import Sanitised, Unfit, sanitised
 from app.domain.replay.schedule import Arrival, Schedule, Slot, most_in_flight, schedule
-from app.domain.replay.selection import Selection
+from app.domain.replay.selection import EVERYTHING, Selection
 
-EVERYTHING = Selection("", ranges=(range(10**9),))
 _NAMED_ROUTES = ("/generate", "/encode")
 
 

@@ -1,32 +1,21 @@
-"""Which requests are sent: ``0:3,7``, ``rid=…``, ``state=unfinished``, ``suspect``, and several.
+"""Which requests are sent: what an expression of ``dumps.choosing`` names, asked one by one."""
 
-Parts are joined by commas; a request is taken when any of them names it. A range is half open, as
-in Python: ``0:3`` is 0, 1 and 2; ``5:`` is 5 and all after it.
-"""
-
-import re
+from bisect import bisect
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import get_args
 
+from app.domain.dumps.choosing import END, EXAMPLE, read_choice
 from app.domain.dumps.recorded import State
-from app.errors import Rejected
+from app.errors import Malformed
 
-_MOST_PARTS = 10_000
-_MOST_CHARACTERS = 200_000
-_NUMBER = re.compile(r"\d{1,9}")
-_RANGE = re.compile(r"(\d{0,9}):(\d{0,9})")
-_STATES = get_args(State)
-_FIX = "Use indices and ranges (0:3,7), rid=…, state=finished|unfinished|aborted, or suspect."
+_LONGEST = 200_000  # characters; a dump's rows are asked with fewer, as the database has limits
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What an expression names. *text* is the expression itself."""
+    """What an expression names. *spans* are half-open, in order, and none touches another."""
 
-    text: str
-    indexes: frozenset[int] = frozenset()
-    ranges: tuple[range, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
     rids: frozenset[str] = frozenset()
     states: frozenset[str] = frozenset()
     suspects: bool = False
@@ -36,71 +25,27 @@ class Selection:
     ) -> bool:
         """Whether it names the request; *suspects* are the indexes of those to look at first."""
         return (
-            index in self.indexes
+            self._spans_over(index)
             or rid in self.rids
             or state in self.states
             or (self.suspects and index in suspects)
-            or any(index in one for one in self.ranges)
         )
+
+    def _spans_over(self, index: int) -> bool:
+        at = bisect(self.spans, (index, END))
+        return at > 0 and index < self.spans[at - 1][1]
+
+
+EVERYTHING = Selection(spans=((0, END),))
 
 
 def read_selection(text: str) -> Selection:
-    """The selection that *text* says. Raises Rejected, with the part that makes no sense."""
-    if len(text) > _MOST_CHARACTERS:
-        raise Rejected(f"The selection has more than {_MOST_CHARACTERS} characters.")
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) > _MOST_PARTS:
-        raise Rejected(f"The selection has more than {_MOST_PARTS} parts.")
-    named = _Named()
-    for number, part in enumerate(parts, start=1):
-        if not named.take(part):
-            raise _nonsense(part, number)
+    """The selection that *text* says, of all requests where it is empty; raises Malformed."""
+    if not text:
+        return EVERYTHING
+    choice = read_choice(text, longest=_LONGEST)
+    if not choice:
+        raise Malformed("The selection names no request.", fix=f"Name some, as in {EXAMPLE}.")
     return Selection(
-        text=text,
-        indexes=frozenset(named.indexes),
-        ranges=tuple(named.ranges),
-        rids=frozenset(named.rids),
-        states=frozenset(named.states),
-        suspects="suspect" in parts,
+        choice.spans, frozenset(choice.rids), frozenset(choice.states), choice.suspects
     )
-
-
-class _Named:
-    """What the parts of an expression name so far."""
-
-    def __init__(self) -> None:
-        self.indexes, self.rids, self.states = set[int](), set[str](), set[str]()
-        self.ranges: list[range] = []
-
-    def take(self, part: str) -> bool:
-        """Take *part* in; whether it makes sense. Raises Rejected where one can say what not."""
-        kind, equals, value = part.partition("=")
-        if _NUMBER.fullmatch(part):
-            self.indexes.add(int(part))
-        elif found := _RANGE.fullmatch(part):
-            self.ranges.append(_range(part, found[1], found[2]))
-        elif kind == "rid" and value:
-            self.rids.add(value)
-        elif kind == "state" and equals:
-            self.states.add(_state(value))
-        else:
-            return part == "suspect"
-        return True
-
-
-def _range(part: str, start: str, end: str) -> range:
-    made = range(int(start or 0), int(end) if end else 10**9)
-    if not made:
-        raise Rejected(f"The range {part} is empty: its end is not in it.", fix=_FIX)
-    return made
-
-
-def _state(told: str) -> str:
-    if told not in _STATES:
-        raise Rejected(f"There is no state {told[:40]!r}.", fix=_FIX)
-    return told
-
-
-def _nonsense(part: str, number: int) -> Rejected:
-    said = repr(part[:40]) if part else "empty"
-    return Rejected(f"Part {number} of the selection makes no sense: {said}.", fix=_FIX)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from app.domain.stacks.places import Place, place_of
 from app.domain.stacks.samples import Sample
 
-SURE_AFTER_SECONDS = 5.0  # from one sample to the next; less is what a busy server needs, too
+SURE_AFTER_SECONDS = 5.0  # from first to last; in less a busy server may be caught twice, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class History:
         """Whether the samples came too soon after each other to show that nothing moves."""
         if self.seconds is None:
             return False
-        return self.seconds < SURE_AFTER_SECONDS * (len(self.places) - 1) * 0.9
+        return self.seconds < SURE_AFTER_SECONDS * 0.9
 
     @property
     def _several(self) -> bool:

@@ -18,7 +18,7 @@ from app.errors import Malformed, NotFound, Rejected
 _BY_ITS_PATH = Reading()
 
 
-class Recording:
+class RecordedFile:
     """The requests of *file* as they are, tier T2; gone once it is left.
 
     *document* is that of ``dump summarize``, without its requests. Raises Rejected where nothing
