@@ -28,6 +28,7 @@ from app.clients.lag import Lag
 from app.clients.outcome import outcome_of
 from app.clients.spool import Place, body_at, ids_at, read_places
 from app.clients.target import TargetAddress
+from app.domain.redaction import mask_known
 from app.domain.replay.limits import Limits
 from app.domain.replay.outcomes import Outcome
 from app.errors import ConsoleError
@@ -35,6 +36,7 @@ from app.errors import ConsoleError
 _SAY_SECONDS = 0.2  # what was measured is with the player this soon
 _DIE_WITH_PARENT, _SIGKILL = 1, 9  # PR_SET_PDEATHSIG of prctl.h
 _OWN_DESCRIPTORS = 64
+_MOST_MEMORY_BYTES = 4 << 30  # a target may answer everybody at once and never end
 # What is young is looked through seldom, what is there before the start never: a pause is a lag.
 _COLLECT_AFTER = (20_000, 50, 100)
 
@@ -45,6 +47,7 @@ class Share:
     def __init__(self, told: Mapping[str, Any], places: Sequence[Place], outlet: "Outlet") -> None:
         self._limits = Limits(**told["limits"])
         self._address = TargetAddress(**told["address"])
+        self._secrets = self._address.secrets
         self._paced: bool = told["mode"] == "open"
         self._descriptor: int = told["descriptor"]
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN_DESCRIPTORS
@@ -96,6 +99,8 @@ class Share:
         except asyncio.CancelledError:  # that of _until_stopped alone: it is how it went
             sent.error = sent.error or "cancelled"
             sent.says = sent.says or "The replay was stopped while it ran."
+        if sent.says is not None:  # a target may tell us the key that it refuses
+            sent.says = mask_known(sent.says, self._secrets, fingerprint=_nameless)
         self._outcomes.append(
             outcome_of(
                 place,
@@ -146,12 +151,18 @@ class Outlet:
                 sys.stdout.buffer.flush()
 
 
+def _nameless(_: str) -> str:
+    """No fingerprint: the key for those is not needed here, so it is not here."""
+    return "ours"
+
+
 def main() -> None:
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, _SIGKILL, 0, 0, 0)
     told = orjson.loads(sys.stdin.buffer.readline())
     places = list(read_places(islice(sys.stdin.buffer, told["places"])))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY_BYTES, _MOST_MEMORY_BYTES))
     outlet = Outlet()
     gc.collect()
     gc.freeze()

@@ -9,11 +9,11 @@ import asyncio
 import time
 from typing import cast
 
-from httptools import HttpParserError, HttpResponseParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from app.clients.answering import Answering
 
-_MOST_HEAD_BYTES = 128 * 1024
+_MOST_BARE_BYTES = 128 * 1024  # of heads, trailers and chunks, with no body between them
 _CONTINUES = range(100, 200)
 
 
@@ -41,9 +41,12 @@ class Connection(asyncio.Protocol):
 
         Raises ConnectionError when the connection ended before the answer did.
         """
+        if self.transport.is_closing():  # the server spoke first, or left at once
+            raise ConnectionAbortedError
         self._over = asyncio.get_running_loop().create_future()
         self._answering = answering
         self._parser = HttpResponseParser(self)
+        self._bare_bytes = 0
         self._begin()
         self.transport.write(request)
         await self._over
@@ -60,23 +63,26 @@ class Connection(asyncio.Protocol):
         self.reusable = False
         if self._in_body and not self._has_length:  # then its end is that of the connection
             self.on_message_complete()
-        self._settle(exc or ConnectionAbortedError())
+        self._settle(exc if isinstance(exc, OSError) else ConnectionAbortedError())
 
     def data_received(self, data: bytes) -> None:
         if self._answering is None:
             self.close()  # nobody asked for more
             return
         self._at = time.monotonic()
-        if not self._in_body:
-            self._head_bytes += len(data)
+        self._bare_bytes += len(data)
         try:
             self._parser.feed_data(data)
-        except HttpParserError:
+        except (HttpParserError, HttpParserUpgrade):
             self._malformed()
-        if self._head_bytes > _MOST_HEAD_BYTES and not self._in_body:
+        if self._bare_bytes > _MOST_BARE_BYTES:
             self._malformed()
 
     # What the parser calls, in this order.
+
+    def on_message_begin(self) -> None:
+        if self._answering is None:
+            self.reusable = False  # more than was asked for: whose answer is it?
 
     def on_header(self, name: bytes, value: bytes) -> None:
         match name.lower():
@@ -96,6 +102,7 @@ class Connection(asyncio.Protocol):
             self._enough()
 
     def on_body(self, body: bytes) -> None:
+        self._bare_bytes = 0
         if self._answering is not None and not self._answering.piece(body, self._at):
             self._enough()
 
@@ -110,7 +117,6 @@ class Connection(asyncio.Protocol):
     def _begin(self) -> None:
         self._in_body = self._has_length = False
         self._content_type = self._encoding = b""
-        self._head_bytes = 0
 
     def _settle(self, error: Exception | None = None) -> None:
         """The answer is over; the first reason holds."""
@@ -131,4 +137,4 @@ class Connection(asyncio.Protocol):
     def _malformed(self) -> None:
         if self._answering is not None:
             self._answering.sent.fail("malformed-answer", "Not proper HTTP.")
-            self._enough()
+        self._enough()

@@ -63,6 +63,9 @@ def test_the_page_of_a_replay_is_its_finding_with_what_it_rests_on(
     assert f'href="/replays/{died.id}/outcomes?trial=1&amp;from=344"' in page
     assert "It is established once all of 3 trials show it." in page
     assert page.index('aria-label="Verdict"') < page.index('id="then"') < page.index('id="trials"')
+    assert "Fill in RESTART." in page
+    assert "--restart RESTART --out smallest.jsonl" in page
+    assert "Fill in GOOD_REV, BAD_REV and LAUNCH." in page
 
 
 def test_a_death_offers_the_recipe_that_leaves_evidence_of_the_next_one(

@@ -5,9 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from app.domain.coredump.findings import where
-from app.domain.coredump.gpu_state import GpuState, readable
-
 IDLE = "no kernel"
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 
@@ -38,13 +35,6 @@ class RankComparison:
     groups: tuple[RankGroup, ...]
     missing: Mapping[str, str]
     says: str
-
-
-def compare_ranks(ranks: Mapping[str, GpuState | str]) -> RankComparison:
-    """What the dumps of *ranks* say together; a text instead of a dump is why there is none."""
-    return compare_places(
-        {rank: one if isinstance(one, str) else _place(one) for rank, one in ranks.items()}
-    )
 
 
 def compare_places(ranks: Mapping[str, RankPlace | str]) -> RankComparison:
@@ -90,15 +80,6 @@ def busy_in(kernels: Sequence[tuple[str, bool]]) -> RankPlace:
     names = sorted({name for name, _ in kernels})
     waits = bool(kernels) and all(collective for _, collective in kernels)
     return RankPlace(" and ".join(names) or IDLE, waits=waits, faulted=False)
-
-
-def _place(state: GpuState) -> RankPlace:
-    if state.exceptions:
-        first = state.exceptions[0]
-        kernel = readable(first.where)
-        return faulted_in(first.code.name, kernel)
-    kernels = [kernel for kernel in state.kernels if kernel.sms]
-    return busy_in([(where(kernel), bool(kernel.collective)) for kernel in kernels])
 
 
 def _says(groups: list[RankGroup], missing: Mapping[str, str], count: int) -> str:

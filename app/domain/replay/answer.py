@@ -21,6 +21,7 @@ _OBJECT = b"{"
 # In JSON a quotation mark inside a text has a backslash before it: no text looks like this.
 _TOKENS = re.compile(rb'"completion_tokens":\s*(\d{1,9})')
 _RUNS_ON = b'"finish_reason":null'
+_MOST_PARTS = 65_536
 
 
 @dataclass(slots=True)
@@ -75,11 +76,13 @@ class Answer:
     counts: list[int] = field(default_factory=list)
     _parts: dict[int, _Part] = field(default_factory=dict)
     _known_tokens: int = 0
+    _told_tokens: int = 0  # by all parts that told any
+    _silent_parts: int = 0  # those that told none so far
     _repeats: bool = False  # it is one answer, whose frames are cumulative
     _undecoded: bytes | None = None
 
     def frame(self, data: bytes, at: float) -> None:
-        """Take in one event of a stream, which came *at*. Raises ValueError for no JSON."""
+        """Take in one event of a stream, which came *at*. Raises ValueError for no answer."""
         if data == DONE:
             self.done = True
             return
@@ -90,7 +93,7 @@ class Answer:
         self._take(orjson.loads(data), at)
 
     def whole(self, body: bytes) -> None:
-        """Take in the body of an answer that is no stream. Raises ValueError for no JSON."""
+        """Take in the body of an answer that is no stream. Raises ValueError for no answer."""
         self.frames += 1
         self._take(orjson.loads(body), None)
         self.done = True
@@ -129,19 +132,35 @@ class Answer:
                 self.error, self.says = one.error, one.says
             if one.text or one.ids:
                 spoken = True
-            part = self._parts.get(one.place)
-            if part is None:
-                part = self._parts[one.place] = _Part()
-                part.take(one, first=True)
-            else:
-                part.take(one, first=False)
+            self._take_part(one)
         if at is None:
             return
         only = self._parts.get(0) if len(self._parts) == 1 else None
         self._repeats = only is not None and only.cumulative is True
-        told = self.completion_tokens
+        told = self._told_so_far()
         new = (told - self._known_tokens) if told is not None else int(spoken)
         self._stamp(new if spoken or new > 0 else 0, at)
+
+    def _take_part(self, one: Said) -> None:
+        part = self._parts.get(one.place)
+        first = part is None
+        if part is None:
+            if len(self._parts) >= _MOST_PARTS:
+                raise ValueError(one.place)
+            part = self._parts[one.place] = _Part()
+            self._silent_parts += 1
+        before = part.completion_tokens
+        part.take(one, first=first)
+        after = part.completion_tokens
+        if after is not None:
+            self._told_tokens += after - (before or 0)
+            self._silent_parts -= before is None
+
+    def _told_so_far(self) -> int | None:
+        """As ``completion_tokens``; at each frame, so the parts are not added up anew."""
+        if ALL in self._parts:
+            return self._parts[ALL].completion_tokens
+        return None if self._silent_parts else self._told_tokens
 
     def _stamp(self, new: int, at: float) -> None:
         if new > 0:
@@ -181,7 +200,8 @@ class Answer:
     def ids(self) -> Sequence[int]:
         """The token ids of the only part; empty where the server tells none, or of a batch."""
         parts = self._spoken()
-        return parts[0].ids if len(parts) == 1 else ()
+        ids = parts[0].ids if len(parts) == 1 else []
+        return ids if set(map(type, ids)) <= {int} else ()  # the server may say anything
 
     def output_hash(self) -> str | None:
         """Of the text, or of the ids where there is no text; None where there is neither."""

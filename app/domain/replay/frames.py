@@ -2,6 +2,8 @@
 
 _FIELD = b"data:"
 _LINE_END, _CARRIAGE_RETURN, _EVENT_END = b"\n", b"\r", b"\n\n"
+_EVENT_ENDS = (_EVENT_END, b"\n\r\n")
+_LONGEST_END = 3
 
 
 class Frames:
@@ -14,15 +16,16 @@ class Frames:
         self._most_bytes = most_bytes
         self._parts: list[bytes] = []
         self._kept_bytes = 0
+        self._tail = b""  # of what is kept
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The data of the events that end in *piece*, in order. Raises OverflowError."""
-        if _LINE_END not in piece:  # an event is one line: the middle of a long one is not searched
+        if not self._ends_an_event(piece):  # what is kept is put together once, when it is whole
             self._keep(piece)
             return []
         if self._parts:
             piece = b"".join((*self._parts, piece))
-            self._parts, self._kept_bytes = [], 0
+            self._parts, self._kept_bytes, self._tail = [], 0, b""
         if _CARRIAGE_RETURN in piece:
             piece = piece.replace(b"\r\n", b"\n")
         *whole, rest = piece.split(_EVENT_END)
@@ -32,11 +35,18 @@ class Frames:
             raise OverflowError
         return [data for event in whole if (data := _data_of(event))]
 
+    def _ends_an_event(self, piece: bytes) -> bool:
+        if _LINE_END not in piece:
+            return False
+        piece = self._tail + piece
+        return any(end in piece for end in _EVENT_ENDS)
+
     def _keep(self, piece: bytes) -> None:
         self._kept_bytes += len(piece)
         if self._kept_bytes > self._most_bytes:
             raise OverflowError
         self._parts.append(piece)
+        self._tail = (self._tail + piece[-_LONGEST_END:])[-_LONGEST_END:]
 
 
 def _data_of(event: bytes) -> bytes:
