@@ -8,6 +8,7 @@ from app.domain.replay.limits import Limits
 from app.domain.replay.outcomes import ErrorClass, error_of_status
 
 _MOST_ERROR_BYTES = 64 * 1024
+_PIECES_A_FRAME = 2  # of a stream, where the network cuts each in two
 
 
 @dataclass(slots=True)
@@ -41,11 +42,12 @@ class Answering:
     more has told why by then.
     """
 
-    __slots__ = ("_body", "_ended", "_frames", "_limits", "sent")
+    __slots__ = ("_body", "_ended", "_frames", "_limits", "_pieces", "sent")
 
     def __init__(self, sent: Sent, limits: Limits) -> None:
         self.sent, self._limits = sent, limits
         self._ended = False
+        self._pieces = 0
         self._frames: Frames | None = None
         self._body = bytearray()
 
@@ -64,6 +66,9 @@ class Answering:
         """A piece of the body, which arrived *at*."""
         sent, limits = self.sent, self._limits
         sent.answer_bytes += len(piece)
+        self._pieces += 1
+        if self._pieces > _PIECES_A_FRAME * limits.frames:
+            return self._within(within=False)
         if self._frames is None:
             self._body += piece
             if sent.error is not None:

@@ -24,6 +24,7 @@ import uvloop
 
 from app.clients.answering import Sent
 from app.clients.generate import Line
+from app.clients.journal import write_down
 from app.clients.lag import Lag
 from app.clients.outcome import outcome_of
 from app.clients.spool import Place, body_at, ids_at, read_places
@@ -50,6 +51,7 @@ class Share:
         self._secrets = self._address.secrets
         self._paced: bool = told["mode"] == "open"
         self._descriptor: int = told["descriptor"]
+        self._journal: int | None = told["journal"]
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN_DESCRIPTORS
         self._slots = asyncio.Semaphore(most if self._paced else min(told["parallel"], most))
         self._places, self._outlet = places, outlet
@@ -101,16 +103,17 @@ class Share:
             sent.says = sent.says or "The replay was stopped while it ran."
         if sent.says is not None:  # a target may tell us the key that it refuses
             sent.says = mask_known(sent.says, self._secrets, fingerprint=_nameless)
-        self._outcomes.append(
-            outcome_of(
-                place,
-                sent,
-                due=due,
-                epoch=self._epoch,
-                lag=self._lag.longest_since(due),
-                recorded_ids=ids_at(self._descriptor, place),
-            )
+        outcome = outcome_of(
+            place,
+            sent,
+            due=due,
+            epoch=self._epoch,
+            lag=self._lag.longest_since(due),
+            recorded_ids=ids_at(self._descriptor, place),
         )
+        if self._journal is not None:
+            write_down(self._journal, outcome)
+        self._outcomes.append(outcome)
 
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)

@@ -1,7 +1,7 @@
 """Sends a replay: on its schedule, in processes of their own, and hands on how each request went.
 
-Outcomes come in batches, a fifth of a second after they were measured. What was handed on stands,
-whatever happens to this process; those that it started end with it.
+Outcomes come in batches, a fifth of a second after they were measured, and are at once in the
+journal, where there is one. Whatever happens to this process, those that it started end with it.
 """
 
 import os
@@ -45,7 +45,7 @@ class Played:
     stopped: bool
 
 
-def play(
+def play(  # noqa: PLR0913
     sendings: Iterable[Sending],
     address: TargetAddress,
     options: Options,
@@ -53,12 +53,14 @@ def play(
     take: Take,
     stop: Callable[[], bool] = lambda: False,
     limits: Limits = USUAL,
+    journal: int | None = None,
 ) -> Played:
     """Send all of *sendings* and hand an outcome for each to *take*; returns when all is over.
 
     Once *stop* says so nothing more is sent, and what is in flight is broken off. What *take*
     raises ends the replay at once. Raises Rejected and Unreachable for an address that cannot be
-    asked, and Misconfigured, before anything is sent.
+    asked, and Misconfigured, before anything is sent. *journal* is the descriptor of a file that
+    has each outcome as soon as it is measured.
     """
     if find_spec("httptools") is None:
         raise Misconfigured(
@@ -75,6 +77,7 @@ def play(
             "address": asdict(address),
             "limits": asdict(limits),
             "mode": options.mode,
+            "journal": journal,
             "parallel": ceil(options.parallel / count),
         }
         playing = [Playing(told, spool, spool.places[n::count]) for n in range(count)]

@@ -35,6 +35,7 @@ class Playing:
         self._unheard = {place.index: place for place in places}
         self._rest = b""
         descriptor = spool.file.fileno()
+        journal: int | None = told["journal"]
         question = {**told, "descriptor": descriptor, "places": len(places)}
         self._question = orjson.dumps(question) + b"\n" + table(places)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
@@ -45,7 +46,7 @@ class Playing:
             stderr=self._errors,
             env={name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ},
             cwd="/",
-            pass_fds=(descriptor,),
+            pass_fds=(descriptor,) if journal is None else (descriptor, journal),
             start_new_session=True,  # Ctrl-C is for us, who say what was measured until then
         )
 

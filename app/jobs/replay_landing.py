@@ -59,7 +59,7 @@ class Landing:
         self._queue.put(None)
         assert self._thread is not None
         self._thread.join()
-        if not isinstance(self._why, Superseded):
+        if self.all_written:
             self._write()
 
     def seen(self, sendings: Iterable[Sending]) -> Iterator[Sending]:
@@ -75,6 +75,11 @@ class Landing:
     def is_stopping(self) -> bool:
         """Whether nothing more is to be sent."""
         return self._why is not None
+
+    @property
+    def all_written(self) -> bool:
+        """Once it is left: False where another attempt has taken over."""
+        return not isinstance(self._why, Superseded)
 
     def check(self) -> None:
         """Raise why it was stopped, if it was."""

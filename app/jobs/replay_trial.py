@@ -4,10 +4,11 @@ Nothing is sent before the guards have passed and the job has written that it is
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any, get_args
 
+from app.clients.journal import Journal
 from app.clients.player import play
 from app.domain.loads import Loads
 from app.domain.playbook import ReplayTargetDied
@@ -16,6 +17,7 @@ from app.domain.replay.died import After
 from app.domain.replay.guards import Asked, refusals, strangers
 from app.domain.replay.limits import Limits
 from app.domain.replay.plan import Plan
+from app.domain.replay.reading import recorded_of
 from app.domain.replay.tally import Tally, Trial
 from app.domain.replay.target import facts_of, state_of
 from app.domain.replay_findings import death_told
@@ -23,7 +25,7 @@ from app.errors import Conflict
 from app.jobs.replay_bundles import DuringBundle, Taken, loads_now, take_bundle
 from app.jobs.replay_landing import Landing
 from app.jobs.replay_run import Run
-from app.store import attempts, replay_progress, timeline
+from app.store import attempts, replay_progress, replay_rows, timeline
 from app.store.aside import aside
 from app.store.audit import CONSOLE
 from app.store.database import reading, writing
@@ -52,8 +54,9 @@ def run_trial(run: Run, number: int, side: str) -> bool:
     found = _guard(run, trial, target, before)
     _note(run, trial, bundle_before_id=before.bundle_id, strangers=found,
           reached=state_of(before.seen) == "up")  # fmt: skip
-    begun = _acts(run, trial, plan)
-    _send(run, begun, plan, target)
+    with Journal(work.stores.settings.data_dir / "replays" / f"trial-{trial.id}.jsonl") as journal:
+        begun = _with_left(run, _acts(run, trial, plan), journal)
+        _send(run, begun, plan, target, journal)
     _end(run, begun.trial, before)
     return True
 
@@ -112,7 +115,21 @@ def _acts(run: Run, trial: ReplayTrial, plan: Plan) -> Begun:
     return begun
 
 
-def _send(run: Run, begun: Begun, plan: Plan, target: Target) -> None:
+def _with_left(run: Run, begun: Begun, journal: Journal) -> Begun:
+    """*begun* with what was measured before the console was killed and not written any more."""
+    found = {one.index: one for one in journal.left() if one.index not in begun.done}
+    pairs = [
+        (one, recorded_of(run.recording.request_at(one.index)))
+        for one in found.values()
+        if replay_rows.state_of(one) != replay_rows.NOT_SENT
+    ]
+    for outcome, _ in pairs:
+        begun.counts.see(outcome)
+    replay_progress.land(run.work.stores, run.work.attempt, begun.trial, pairs, begun.counts)
+    return replace(begun, done=begun.done | {one.index for one, _ in pairs})
+
+
+def _send(run: Run, begun: Begun, plan: Plan, target: Target, journal: Journal) -> None:
     """Raises why it was to stop, once all that was measured is written."""
     span = plan.schedule.span_seconds
     during = DuringBundle(min(max(FIRST_LOOK_SECONDS, span / 3), LAST_LOOK_SECONDS))
@@ -126,9 +143,12 @@ def _send(run: Run, begun: Begun, plan: Plan, target: Target) -> None:
                 take=landing.take,
                 stop=landing.is_stopping,
                 limits=Limits(request_seconds=run.replay.request_seconds),
+                journal=journal.descriptor,
             )
         finally:
             during.over()
+    if landing.all_written:
+        journal.remove()
     landing.check()
     looked.result()
 

@@ -162,6 +162,14 @@ def test_keys_and_headers_go_to_the_target_and_nothing_comes_from_the_environmen
     assert "cookie" not in seen["headers"]
 
 
+def test_a_key_that_the_target_says_back_is_not_told(target: ReplayTarget) -> None:
+    outcomes: list[Outcome] = []
+    address = TargetAddress(target.base_url, token="a-key-of-ours")
+    play([sending(0, "echoes")], address, Options(), take=outcomes.extend)
+    assert outcomes[0].error == "unauthorized"
+    assert outcomes[0].says == "Not a key: Bearer ‹redacted:ours›."
+
+
 def test_requests_go_out_at_their_time_whatever_earlier_ones_do(target: ReplayTarget) -> None:
     hanging = [sending(n, "hang", due=0.0) for n in range(20)]
     timely = [sending(20 + n, due=0.1 * n) for n in range(10)]

@@ -80,13 +80,42 @@ def test_an_answer_is_read_however_it_is_framed(behaviour: Behaviour) -> None:
         (HEAD[:20], "connection-reset"),
         (b"", "connection-reset"),
         (b"HTTP/1.1 100 Continue\r\n\r\n", "connection-reset"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 20_000, "malformed-answer"),
+        (b"HTTP/1.1 101 Upgrade\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nabc",
+         "malformed-answer"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X: y\r\n" * 50_000,
+         "malformed-answer"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"x" * 500_000, "malformed-answer"),
     ],
     ids=["long header", "many headers", "length", "status line", "chunk", "short", "cut head",
-         "nothing", "only 100"],
+         "nothing", "only 100", "many 100", "101", "trailers", "chunk extension"],
 )  # fmt: skip
 def test_an_answer_that_is_not_one_is_told(raw: bytes, error: str) -> None:
     [one] = sent_to(says(raw))
     assert one.error == error
+
+
+def test_a_server_that_speaks_first_and_leaves_is_told_at_once() -> None:
+    async def run() -> Sent:
+        async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"220 mail\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            async with Line(TargetAddress(f"http://127.0.0.1:{port}"), LIMITS) as line:
+                sent = Sent(began_at=time.monotonic())
+                await line.send("/generate", b"{}", sent)
+                return sent
+
+    sent = asyncio.run(run())
+    assert sent.error in ("connection-reset", "malformed-answer")
+    assert sent.ended_at - sent.began_at < LIMITS.request_seconds / 2
+
+
+def test_more_than_was_asked_for_ends_the_connection() -> None:
+    sent = sent_to(says(WHOLE + b"HTTP/1.1 200 OK\r\nX"), says(WHOLE))
+    assert [(one.error, one.kept_line) for one in sent] == [(None, False), (None, False)]
 
 
 def test_a_broken_connection_is_not_used_for_the_next_request() -> None:

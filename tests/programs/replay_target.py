@@ -202,6 +202,11 @@ async def other(writer: StreamWriter) -> None:
     say(writer, 200, b'"hello"')
 
 
+async def echoes(writer: StreamWriter) -> None:
+    key = SEEN[-1]["headers"].get("authorization", "")
+    say(writer, 401, json.dumps({"error": {"message": f"Not a key: {key}."}}).encode())
+
+
 async def drip(writer: StreamWriter) -> None:
     begin(writer)
     while True:
@@ -212,7 +217,7 @@ async def drip(writer: StreamWriter) -> None:
 
 ONCE = {
     "hang": hang, "reset": reset, "redirect": redirect, "packed": packed, "babble": babble,
-    "other": other, "drip": drip,
+    "other": other, "drip": drip, "echoes": echoes,
 }  # fmt: skip
 
 if __name__ == "__main__":

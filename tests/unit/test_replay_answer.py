@@ -1,5 +1,6 @@
 """Answers to replayed requests as they come: events cut out of bytes, and what they add up to."""
 
+import time
 from typing import Any
 
 import orjson
@@ -46,6 +47,33 @@ def test_an_event_that_is_not_whole_is_none() -> None:
 def test_an_event_beyond_the_limit_is_refused(pieces: list[bytes]) -> None:
     with pytest.raises(OverflowError):
         cut(*pieces)
+
+
+def test_a_long_event_of_many_small_pieces_costs_no_more_than_their_length() -> None:
+    frames = Frames(4_000_000)
+    began = time.process_time()
+    for _ in range(200_000):
+        assert frames.feed(b"data: 1\n") == []
+    assert frames.feed(b"\n") == [b"\n".join([b"1"] * 200_000)]
+    assert time.process_time() - began < 5
+
+
+def test_answers_of_many_parts_are_added_up_as_they_come_and_bounded() -> None:
+    answer = Answer()
+    frame_of = b'{"index":%d,"text":"a","meta_info":{"completion_tokens":1}}'
+    began = time.process_time()
+    for place in range(65_536):
+        answer.frame(frame_of % place, 1.0)
+    assert time.process_time() - began < 10
+    assert answer.completion_tokens == sum(answer.counts) == 65_536
+    with pytest.raises(ValueError, match="65536"):
+        answer.frame(frame_of % 65_536, 1.0)
+
+
+def test_token_ids_that_are_none_are_not_taken_for_any() -> None:
+    answer = Answer()
+    answer.whole(b'{"output_ids":' + b"[" * 1000 + b"1" + b"]" * 1000 + b',"text":""}')
+    assert (answer.ids, answer.output_hash()) == ((), None)
 
 
 def test_many_events_in_one_piece_are_not_too_long_together() -> None:

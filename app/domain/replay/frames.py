@@ -36,6 +36,8 @@ class Frames:
         return [data for event in whole if (data := _data_of(event))]
 
     def _ends_an_event(self, piece: bytes) -> bool:
+        if piece.endswith(_EVENT_END):  # as most do
+            return True
         if _LINE_END not in piece:
             return False
         piece = self._tail + piece
