@@ -24,7 +24,7 @@ check: $(VENV)/.test  ## format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-quick: $(VENV)/.test  ## the everyday run: no browser, no processes that are killed
+quick: $(VENV)/.test  ## the everyday run: SQLite alone, no browser, no processes that are killed
 	$(PYTEST) -m "not benchmark and not browser and not slow"
 
 unit: $(VENV)/.test  ## the pure functions

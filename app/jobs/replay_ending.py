@@ -25,7 +25,7 @@ from app.store.replays import get_replay, trials_of
 from app.store.tables import ReplayTrial
 
 KIND = "replay outcomes"
-TIER = "T1"  # figures, names, and the target's own words of a failure; no prompt, no answer
+TIER = "T1"  # figures, names, and of a failure the words of the target, which may quote a prompt
 MEDIA_TYPE = "application/x-ndjson"
 LINES_AT_ONCE = 2000
 _WEIGHT = ("reproduced", "reproduced sometimes", "inconclusive", "not reproduced")

@@ -120,7 +120,10 @@ def _stores(folder: Path, url: str | None) -> Stores:
 
 @pytest.fixture(
     scope="session",
-    params=[pytest.param("sqlite", id="sqlite"), pytest.param("postgres", id="postgres")],
+    params=[
+        pytest.param("sqlite", id="sqlite"),
+        pytest.param("postgres", id="postgres", marks=pytest.mark.slow),
+    ],
 )
 def make_stores(request: pytest.FixtureRequest) -> MakeStores:
     """Opens migrated stores in a folder, on SQLite and then on PostgreSQL."""

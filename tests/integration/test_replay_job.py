@@ -47,6 +47,8 @@ from tests.integration.scripted_target import answers, says, scripted_target
 from tests.replaying import ReplayTarget, replay_target
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 _NAMES = count()
 
 
