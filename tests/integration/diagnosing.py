@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from app.protocol.messages import Coredump, Info, Process, Processes, Rank, Server
 from app.store import hearing, hosts
@@ -16,6 +17,11 @@ from tests.integration.agent_double import Asked, Double
 from tests.waiting import until
 
 ROOT, TP0, TP1 = "100.1", "101.1", "102.1"
+
+
+def new_name() -> str:
+    """A name that no other host has: all tests share one database."""
+    return f"gpu-{uuid4().hex[:12]}"
 
 
 def server(port: int = 30000, **given: Any) -> Server:

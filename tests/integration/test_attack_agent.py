@@ -38,7 +38,10 @@ from tests.integration.diagnosing import TP0, TP1
 from tests.integration.test_agent_process import Running, running
 from tests.ports import free_port
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the agent is for Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the agent is for Linux"),
+]
 NOBODY = 65534
 HOSTILE_NAME = os.fsdecode(b"a\xff;touch pwned #")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -254,7 +257,7 @@ def answers(double: Double, *done: dict[str, Any]) -> None:
 
 
 def pressed(stores: Stores, double: Double, **given: Any) -> int:
-    host = diagnosing.host(stores, double, f"gpu-{free_port()}", diagnosing.server())
+    host = diagnosing.host(stores, double, diagnosing.new_name(), diagnosing.server())
     incident_id = diagnosing.incident(stores)
     return diagnosing.press(
         stores, incident_id, host_ids=[host.id], process_ids=[TP0, TP1], **given

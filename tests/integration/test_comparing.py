@@ -97,7 +97,7 @@ def _sample(
 
 
 def pressed(stores: Stores, double: Double, kind: str = "stacks", **given: Any) -> int:
-    host = diagnosing.host(stores, double, f"gpu-{free_port()}", diagnosing.server())
+    host = diagnosing.host(stores, double, diagnosing.new_name(), diagnosing.server())
     target: Target = make.target(stores, "http://127.0.0.1:9", f"decode-{free_port()}")
     with writing(stores.engine) as session:
         confirm(session, target, host.id or 0, ROOT, make.MIRA, make.now())

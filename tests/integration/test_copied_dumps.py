@@ -33,7 +33,10 @@ from tests.integration.played import played
 from tests.ports import free_port
 from tests.waiting import until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into processes")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into processes"),
+]
 
 PICKLE = b"\x80\x04\x95 never loaded "
 Serve = Callable[[Path], AbstractContextManager[Target]]
@@ -298,7 +301,7 @@ def _same(dump: DumpFound, _: Asked) -> DumpFound:
 
 
 def _target(stores: Stores, double: Double) -> Target:
-    host = diagnosing.host(stores, double, f"gpu-{free_port()}", diagnosing.server())
+    host = diagnosing.host(stores, double, diagnosing.new_name(), diagnosing.server())
     return _linked(stores, host, ROOT)
 
 

@@ -64,7 +64,7 @@ def _taken(double: Double, asked: Asked) -> StacksAnswer:
 
 
 def _host(stores: Stores, double: Double) -> Host:
-    return diagnosing.host(stores, double, f"gpu-{free_port()}", diagnosing.server())
+    return diagnosing.host(stores, double, diagnosing.new_name(), diagnosing.server())
 
 
 def _linked(stores: Stores, *linked: Host, url: str = "http://127.0.0.1:9") -> Target:

@@ -16,6 +16,8 @@ from app.web.origin import is_trusted
 from tests.conftest import BASE_URL, PASSWORD
 from tests.integration.test_access import NOW
 
+pytestmark = pytest.mark.slow
+
 ATTACKS = Path(__file__).parents[3] / "shared" / "attacks" / "http" / "host_headers.json"
 LOGIN = {"name": "operator", "password": PASSWORD}
 

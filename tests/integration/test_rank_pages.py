@@ -12,6 +12,8 @@ from app.store.tables import Diagnostic, DiagnosticItem, Host, Incident, Target
 from tests import hosts, make, stacks
 from tests.compared import BUSY, FAULT, comparison_of, inspected
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[2J"
 LARGEST_PAGE = 200_000
 HUNG = stacks.ranks(8, stacks.AWAITS_GPU, TP5=stacks.AWAITS_REQUESTS)

@@ -34,6 +34,8 @@ from tests.integration.scripted_target import (
 from tests.ports import free_port
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 PATH = "/configure_logging"
 ON = {"dump_requests_folder": "/var/dumps", "dump_requests_threshold": 50}
 OFF = {"dump_requests_folder": ""}

@@ -17,6 +17,8 @@ from app.store.tables import Incident, Job, Replay, ReplayOutcome, Target
 from app.web.live import LiveJobs
 from tests import kept_replays, make, recorded
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
 
 

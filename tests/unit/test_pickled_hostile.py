@@ -15,6 +15,8 @@ from app.domain.pickled.opcodes import CODES, NAMES
 from app.domain.pickled.values import Global, Inert
 from tests.pickles import Modality, Request
 
+pytestmark = pytest.mark.slow
+
 MANY = 200_000
 SMALL = Limits(made_bytes=1_000_000, made_per_byte=2)
 SOUND = pickle.dumps(
