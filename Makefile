@@ -8,7 +8,10 @@ BIN    := $(VENV)/bin
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 2, 16))')
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
 MINUTES ?= 5
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
+ALONE  := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
+PYTEST := $(ALONE) -n $(WORKERS) --no-loadscope-reorder
+# What failed in company is asked once more, alone, and stays told: only what fails twice fails the run.
+AGAIN  := { [ $$? -eq 1 ] && echo "Once more, alone, what failed above:" && $(ALONE) --last-failed --last-failed-no-failures none --maxfail 1; }
 
 .PHONY: run test check quick unit bench fuzz base agent-file format screenshots clean
 
@@ -16,7 +19,7 @@ run: $(VENV)/.console  ## the console on http://127.0.0.1:8000
 	$(BIN)/incident-console serve
 
 test: $(VENV)/.test check  ## everything that must hold; browser tests where Chromium is found
-	$(PYTEST)
+	$(PYTEST) || $(AGAIN)
 
 check: $(VENV)/.test  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
