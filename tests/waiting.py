@@ -6,8 +6,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+BUSY = 10  # how many times slower a machine may be that has other things to do as well
 
-def until(look: Callable[[], T], *, seconds: float = 30.0) -> T:
+
+def until(look: Callable[[], T], *, seconds: float = 60.0) -> T:
     """What *look* says as soon as it is true; a failed test when it stays false."""
     deadline = time.monotonic() + seconds
     while not (seen := look()):

@@ -52,7 +52,7 @@ def _claimed(stores: Stores, path: Path) -> tuple[Work, int]:
     with writing(stores.engine) as session:
         job = session.get_one(Job, dumps.get_dump(session, taken.dump_id).job_id)
         attempt = Attempt(job.id or 0, job.key)
-        claimed = attempts.claim(session, attempt, worker="this", at_once=1, at=now)
+        claimed = attempts.claim(session, attempt, worker="this", places={"steps": 1}, at=now)
     assert claimed is not None
     return Work(stores, claimed, attempt, Event()), taken.dump_id
 

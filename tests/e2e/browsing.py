@@ -21,7 +21,7 @@ from playwright.sync_api import (
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-WAIT_MS = 30_000  # for what takes a moment; a busy machine needs more of them
+WAIT_MS = 60_000  # for what takes a moment; a busy machine needs more of them
 expect.set_options(timeout=WAIT_MS)
 PASSWORD = "correct horse battery"
 PHONE = {
@@ -107,7 +107,8 @@ class Visits:
 
 
 def sign_in(page: Page, name: str) -> None:
-    """Fill in the form of the login page, wherever it came from."""
+    """Fill in the form of the login page, wherever it came from; it is left once that was taken."""
     page.get_by_label("Name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("main").get_by_role("button", name="Sign in").click()
+    page.wait_for_url(lambda url: urlsplit(url).path != "/login")

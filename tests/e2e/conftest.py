@@ -46,7 +46,7 @@ def cookies(browser: Browser, console: str) -> dict[str, StorageState]:
         page = browser.new_page(base_url=console)
         page.goto("/settings")
         sign_in(page, name)
-        page.wait_for_url("**/settings")
+        page.wait_for_url(f"{console}/settings")
         kept[name] = page.context.storage_state()
         page.close()
     return kept

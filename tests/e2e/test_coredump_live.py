@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.browsing import PASSWORD, Visits, sign_in
 from tests.integration.command_line import run
-from tests.integration.story import HOST, Console, dumping, quick_agent, sha256_of
+from tests.integration.story import HOST, Console, Dumping, dumping, quick_agent, sha256_of
 from tests.integration.test_serve import serving
 
 pytestmark = pytest.mark.browser
@@ -22,7 +22,7 @@ def test_a_coredump_is_confirmed_watched_and_downloaded(visits: Visits, tmp_path
     with (
         serving(data_dir, "--no-agent", INCIDENT_CONSOLE_LOG_LEVEL="error") as (_, printed),
         quick_agent(tmp_path / "agent") as agent,
-        dumping(tmp_path / "server", "slow", seconds=6) as server,
+        dumping(tmp_path / "server", "held") as server,
     ):
         url = printed[0].split()[-1].rstrip("/")
         page = visits.page(url)
@@ -34,7 +34,7 @@ def test_a_coredump_is_confirmed_watched_and_downloaded(visits: Visits, tmp_path
             incident_id = console.incident(console.register(agent), server)
             page.goto(f"/incidents/{incident_id}")
             _type_the_name(page)
-            _see_it_grow_and_end(page)
+            _see_it_grow_and_end(page, server)
             assert server.said("received") == ["received 1"]
             [kept] = console.artifacts(incident_id)
             assert console.downloaded_sha256(kept["id"]) == sha256_of(server.dumps[0])
@@ -62,12 +62,13 @@ def _type_the_name(page: Page) -> None:
     page.wait_for_url("**/diagnostics/1")
 
 
-def _see_it_grow_and_end(page: Page) -> None:
+def _see_it_grow_and_end(page: Page, server: Dumping) -> None:
     """It grows on the page as it was loaded; once it has ended the page is drawn anew."""
     page.evaluate(MARK)
     row = page.locator("#coredumps tbody tr")
     expect(row).to_contain_text("growing")
     expect(row).to_contain_text("Still growing:")
     assert page.evaluate(IS_MARKED)
+    server.let_end()
     expect(row).to_contain_text("complete")
     expect(page.locator("h1")).to_contain_text("Coredump of TP0: complete")

@@ -39,7 +39,7 @@ def test_the_skip_link_leads_past_the_masthead(opened: Open) -> None:
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
 
-    assert page.evaluate("document.activeElement.closest('main') !== null")
+    page.wait_for_function("document.activeElement.closest('main') !== null")
 
 
 def test_a_bundle_is_asked_for_by_one_key(opened: Open) -> None:

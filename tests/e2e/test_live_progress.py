@@ -52,7 +52,7 @@ def test_without_a_stream_the_page_asks_and_says_so(
 ) -> None:
     page = visits.page(console, storage_state=cookies["mira"])
     page.route("**/jobs/*/events", spoil)
-    with slow_to_tell(2) as target:
+    with slow_to_tell(4.5) as target:
         collecting(page, f"without-a-stream-{target.port}", target.base_url)
         progress = page.locator("#progress")
         expect(progress).to_contain_text("asked every 3 s: live updates cannot be had")
@@ -65,7 +65,7 @@ def test_a_server_that_is_killed_and_started_again_loses_nothing(
 ) -> None:
     run(tmp_path, "user", "create", "mira", "--role", "admin", "--password-stdin", stdin=PASSWORD)
     port = str(free_port())
-    with slow_to_tell(4) as target:
+    with slow_to_tell(4.5) as target:
         with serving(tmp_path, "--port", port, **QUIET) as (process, printed):
             page = visits.page(printed[0].split()[-1].rstrip("/"))
             page.goto("/login")
@@ -79,8 +79,9 @@ def test_a_server_that_is_killed_and_started_again_loses_nothing(
             kill(process)
         with serving(tmp_path, "--port", port, **QUIET):
             verdict = page.get_by_role("region", name="Verdict")
-            expect(verdict).to_contain_text(SERVES, timeout=30_000)
+            expect(verdict).to_contain_text(SERVES)
             page.context.close()
     asked = [path.partition("?")[0] for path in target.paths()]
-    assert (asked.count("/ready"), asked.count("/server_info")) == (1, 2)
+    assert asked.count("/ready") == 1
+    assert asked.count("/server_info") in (1, 2), "again where no answer had come before the kill"
     visits.forgive(*BROKEN)

@@ -98,7 +98,7 @@ def job(stores: Stores, diagnostic_id: int) -> Job:
         return session.get_one(Job, get_diagnostic(session, diagnostic_id).job_id)
 
 
-def ended(stores: Stores, diagnostic_id: int, *, seconds: float = 30) -> Diagnostic:
+def ended(stores: Stores, diagnostic_id: int, *, seconds: float = 60) -> Diagnostic:
     """The diagnostic as soon as it is over."""
 
     def over() -> Diagnostic | None:

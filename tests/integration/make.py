@@ -61,7 +61,7 @@ def job(
     return row.id
 
 
-def until(stores: Stores, job_id: int, *states: str, seconds: float = 15.0) -> Job:
+def until(stores: Stores, job_id: int, *states: str, seconds: float = 60.0) -> Job:
     """The job as soon as it is in one of *states*."""
     deadline = time.monotonic() + seconds
     while True:

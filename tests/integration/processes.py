@@ -46,5 +46,5 @@ def working(folder: Path, database_url: str | None = None) -> Iterator[subproces
         yield worker
     finally:
         if worker.poll() is None:
-            worker.communicate(timeout=20)
+            worker.communicate(timeout=60)
         kill(worker)

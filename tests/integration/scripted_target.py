@@ -52,6 +52,16 @@ def says(raw: bytes, *, then: bytes = b"", every: float = 0.05) -> Behaviour:
     return behave
 
 
+def waits_for(let: threading.Event, then: Behaviour) -> Behaviour:
+    """What *then* does, once the test has set *let*."""
+
+    async def behave(writer: asyncio.StreamWriter) -> None:
+        await asyncio.to_thread(let.wait, 100)
+        await then(writer)
+
+    return behave
+
+
 async def hangs(writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(3600)
 
@@ -73,11 +83,11 @@ class _Server:
 
     def start(self) -> None:
         self._thread.start()
-        assert self._listens.wait(5)
+        assert self._listens.wait(60)
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._enough.set)
-        self._thread.join(5)
+        self._thread.join(60)
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

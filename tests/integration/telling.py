@@ -43,23 +43,36 @@ def telling(
     output: IO[bytes] | int | None = None,
     user: int | None = None,
 ) -> Iterator[Told]:
-    """The server, as soon as the agent finds it; at the end all of it is killed."""
+    """The server, once all that it was asked for is open and the agent finds it.
+
+    At the end all of it is killed.
+    """
+    heard, ready = os.pipe()
     root = subprocess.Popen(
         [*under, sys.executable, "-m", "sglang.launch_server", *arguments],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(PROGRAMS), **(environment or {})},
+        env=_environment(ready) | {**(environment or {})},
         stdout=output if output is not None else subprocess.DEVNULL,
         stderr=subprocess.STDOUT,
+        pass_fds=[ready],
         start_new_session=True,
         user=user,
     )
+    os.close(ready)
     told = Told(root, ProcessTable())
     try:
+        with open(heard, "rb", buffering=0) as pipe:  # noqa: PTH123  (a descriptor)
+            assert pipe.read(5) == b"ready", "it ended before it was ready"
         until(lambda: _found(told))
         yield told
     finally:
         with suppress(ProcessLookupError):
             os.killpg(root.pid, signal.SIGKILL)
         root.wait(10)
+
+
+def _environment(ready: int) -> dict[str, str]:
+    """*ready* is the descriptor that it says so to."""
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(PROGRAMS), "READY": str(ready)}
 
 
 def _found(told: Told) -> bool:

@@ -124,11 +124,11 @@ def test_a_mistake_of_ours_is_a_signed_answer_without_its_inside(
 
 
 def _late(request: Request) -> Request:
-    return replace(request, signed=replace(request.signed, time=int(time.time()) - 62))
+    return replace(request, signed=replace(request.signed, time=int(time.time()) - 90))
 
 
 def _early(request: Request) -> Request:
-    return replace(request, signed=replace(request.signed, time=int(time.time()) + 62))
+    return replace(request, signed=replace(request.signed, time=int(time.time()) + 90))
 
 
 def _foreign(request: Request) -> Request:

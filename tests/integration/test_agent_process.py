@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from app.protocol.signing import Signed
-from tests.waiting import until
+from tests.waiting import BUSY, until
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,7 @@ def running(state_dir: Path, *arguments: str) -> Iterator[Running]:
             yield Running(process, says, url, state_dir)
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(60)
 
 
 def _send(request: httpx.Request, *, verify: bool = True) -> httpx.Response:
@@ -192,18 +192,18 @@ def test_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
         assert request.url.port is not None
         told = {**request.headers, "content-length": "100"}
         head = "".join(f"{name}: {value}\r\n" for name, value in told.items())
-        with socket.create_connection(("127.0.0.1", request.url.port), timeout=30) as client:
-            started = time.monotonic()
+        started = time.monotonic()
+        with socket.create_connection(("127.0.0.1", request.url.port), timeout=100) as client:
             client.sendall(f"POST /agent/v1/stacks HTTP/1.1\r\n{head}\r\nx".encode())
             answer = client.recv(65_536)
             seconds = time.monotonic() - started
 
     assert answer.startswith(b"HTTP/1.1 408 ")
-    assert 9 < seconds < 20
+    assert 9 < seconds < 10 * BUSY
 
 
 def test_it_ends_when_it_is_told_to_while_a_connection_is_open(tmp_path: Path) -> None:
     with running(tmp_path / "state") as agent, httpx.Client(trust_env=False) as client:
         client.send(agent.request("/agent/v1/info"))
         agent.process.terminate()
-        until(lambda: agent.process.poll() is not None, seconds=15)
+        until(lambda: agent.process.poll() is not None)

@@ -44,7 +44,7 @@ def _read(stores: Stores, dump_id: int) -> None:
     with writing(stores.engine) as session:
         job = session.get_one(Job, get_dump(session, dump_id).job_id)
         attempt = Attempt(job.id or 0, job.key)
-        claimed = attempts.claim(session, attempt, worker="test", at_once=1, at=now())
+        claimed = attempts.claim(session, attempt, worker="test", places={"steps": 1}, at=now())
     assert claimed is not None
     assert ingest(Work(stores, claimed, attempt, Event())) is False
 

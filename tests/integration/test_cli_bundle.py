@@ -140,9 +140,9 @@ def test_what_landed_before_ctrl_c_is_kept(tmp_path: Path) -> None:
         process = subprocess.Popen(
             [*command, "--out", str(out)], stderr=subprocess.PIPE, text=True, env=environment
         )
-        until(lambda: "/server_info" in target.paths(), seconds=30)
+        until(lambda: "/server_info" in target.paths())
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "Stopped by hand" in errors
     manifest = json.loads((out / "manifest.json").read_text())

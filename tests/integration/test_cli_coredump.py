@@ -74,7 +74,7 @@ def test_a_process_of_no_server_is_named_as_such(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_ends_the_watching_and_the_next_call_takes_it_up(tmp_path: Path) -> None:
-    with target(tmp_path / "t", "slow", "--seconds=4") as fake:
+    with target(tmp_path / "t", "held") as fake:
         waiting = subprocess.Popen(
             command(fake, tmp_path / "s", "--yes"),
             cwd=ROOT,
@@ -84,7 +84,8 @@ def test_ctrl_c_ends_the_watching_and_the_next_call_takes_it_up(tmp_path: Path) 
         )
         fake.wait_for("dump")
         waiting.send_signal(signal.SIGINT)
-        _, stopped = waiting.communicate(timeout=30)
+        _, stopped = waiting.communicate(timeout=60)
+        fake.let_end()
         status, _, again = call(fake, tmp_path / "s", "--yes")
 
         assert (waiting.returncode, "goes on writing" in stopped) == (1, True)

@@ -161,7 +161,7 @@ def test_a_dump_that_a_process_wrote_on_demand_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variant", ["ok", "gzip"])
 def test_a_dump_of_the_shared_simulator_is_read(tmp_path: Path, variant: str) -> None:
     with simulator(tmp_path / "t", variant) as fake, agent(tmp_path / "a", limits=PATIENT) as ours:
-        until(lambda: fake.pipe.exists() and fake.untouched())
+        until(fake.untouched)
         done = ours.ending(ours.trigger(fake.id))
         assert done.path is not None
         document = json.loads(inspect(done.path, "--json")[1])

@@ -113,12 +113,12 @@ def test_stopped_by_hand_it_keeps_what_it_has(tmp_path: Path) -> None:
             text=True,
         )
         first = tmp_path / "taken" / f"process-{pid}-1.pyspy.json"
-        until(lambda: first.exists() and first.stat().st_size, seconds=30)
+        until(lambda: first.exists() and first.stat().st_size)
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=30)
+        _, error = process.communicate(timeout=60)
 
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 25
         assert process.returncode == 1
         assert "what was taken is kept" in error
         assert (tmp_path / "taken" / "answer.json").exists()

@@ -27,7 +27,7 @@ from tests.integration.scripted_target import (
     hangs,
     scripted_target,
 )
-from tests.waiting import until
+from tests.waiting import BUSY, until
 
 HEALTHY: Mapping[str, Behaviour] = {
     "/ready": answers(b"OK"),
@@ -143,7 +143,7 @@ def test_the_target_hears_of_a_press_within_half_a_second(
         until(lambda: server.asked)
         waits.append(time.monotonic() - pressed)
         make.until(stores, job_id, "succeeded")
-    assert min(waits) < 0.5, waits  # the best of three: other tests share the cores
+    assert min(waits) < 0.5 * BUSY, waits  # the best of three: other tests share the cores
 
 
 def test_captures_are_there_before_the_bundle_is_whole(stores: Stores) -> None:
@@ -167,7 +167,7 @@ def test_a_collection_that_hangs_is_cancelled_within_a_second_and_resumed_where_
         asked = time.monotonic()
         _cancel(stores, job_id)
         make.until(stores, job_id, "cancelled")
-        assert time.monotonic() - asked < 1.0
+        assert time.monotonic() - asked < 1.0 * BUSY
         assert _row(stores, bundle_id).state == "cancelled"
         behaviours["/server_info"] = HEALTHY["/server_info"]
         with writing(stores.engine) as session:

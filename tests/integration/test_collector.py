@@ -24,6 +24,7 @@ from tests.integration.scripted_target import (
     scripted_target,
 )
 from tests.integration.shared_tools import capture_server
+from tests.waiting import BUSY
 
 FINGERPRINT = keyed_fingerprint(b"a key of this test")
 QUICK = Plan(probe="never", interval_seconds=0.1, deadline_seconds=10)
@@ -52,7 +53,7 @@ def collected(address: TargetAddress | str, plan: Plan = QUICK) -> Bundle:
     return asyncio.run(run())
 
 
-def asked_once(base_url: str, endpoint: Endpoint, *, timeout_seconds: float = 0.5) -> Capture:
+def asked_once(base_url: str, endpoint: Endpoint, *, timeout_seconds: float = 2.0) -> Capture:
     async def run() -> Capture:
         async with TargetClient(TargetAddress(base_url), fingerprint=FINGERPRINT) as client:
             return await client.ask(endpoint, timeout_seconds=timeout_seconds)
@@ -180,25 +181,26 @@ ONE_BAD: dict[str, tuple[Behaviour, Outcome]] = {
 @pytest.mark.parametrize("kind", ONE_BAD)
 def test_one_bad_endpoint_spoils_nothing_else(kind: str) -> None:
     behaviour, outcome = ONE_BAD[kind]
-    plan = Plan("never", 0, 1.5)
+    uses_it_up = kind in ("hang", "drip", "slow-header")
+    plan = Plan("never", 0, 1.5 if uses_it_up else 1.5 * BUSY)
     with scripted_target(JSON | {"/server_info": behaviour}) as target:
         start = time.monotonic()
         bundle = collected(target.base_url, plan)
         taken = time.monotonic() - start
     ended = {name: outcome for name, outcome in outcomes(bundle).items() if outcome != "not asked"}
     assert ended.pop("server_info") == outcome.value
-    if kind not in ("hang", "drip", "slow-header"):  # those use the deadline up
+    if not uses_it_up:
         assert set(ended.values()) == {"answered"}
         assert len(ended) == 7
-    assert taken < 1.5 + 0.4
+    assert taken < 1.5 * BUSY
 
 
 def test_a_phase_takes_as_long_as_its_slowest_endpoint() -> None:
     slow = {
-        "/ready": answers(b"", delay=0.2),
-        "/model_info": answers(b"{}", delay=0.6),
-        "/metrics": answers(b"", delay=0.4),
-        "/hicache/storage-backend": answers(b"{}", delay=0.5),
+        "/ready": answers(b"", delay=0.6),
+        "/model_info": answers(b"{}", delay=1.8),
+        "/metrics": answers(b"", delay=1.2),
+        "/hicache/storage-backend": answers(b"{}", delay=1.5),
     }
     with scripted_target(slow) as target:
 
@@ -210,7 +212,7 @@ def test_a_phase_takes_as_long_as_its_slowest_endpoint() -> None:
                 await collection.run(phase)
                 return collection.spent_seconds
 
-        assert asyncio.run(run()) <= 0.6 * 1.15
+        assert asyncio.run(run()) < 5, "one after another they would take 5.1 s"
 
 
 @pytest.mark.parametrize("behaviour", [hangs, says(b"HTTP/1.1 200 OK\r\n", then=b"X: y\r\n")])
@@ -219,7 +221,7 @@ def test_the_whole_collection_keeps_its_deadline(behaviour: Behaviour) -> None:
         start = time.monotonic()
         bundle = collected(target.base_url, Plan("always", 5, 1.0))
         taken = time.monotonic() - start
-    assert taken < 1.4
+    assert taken < 1.0 * BUSY
     assert {"timeout", "not asked"} == set(outcomes(bundle).values())
     assert "of the deadline" in next(
         one.detail for one in bundle.captures if one.name == "health_generate"
@@ -293,14 +295,14 @@ def test_a_timeout_says_how_far_the_answer_came() -> None:
         metrics = asked_once(target.base_url, METRICS_1)
         model = asked_once(target.base_url, MODEL_INFO)
     assert (metrics.outcome, metrics.status, metrics.body) == (Outcome.TIMEOUT, 200, b"ab")
-    assert metrics.detail == "The answer began and did not end in 0.5 s."
-    assert model.detail == "No answer in 0.5 s."
+    assert metrics.detail == "The answer began and did not end in 2 s."
+    assert model.detail == "No answer in 2 s."
 
 
 def test_an_answer_over_its_cap_keeps_its_head_and_says_so() -> None:
     small = Endpoint("metrics_1", "/m", "", "", Access.OPEN, Form.TEXT, max_bytes=100_000)
     with scripted_target({"/m": answers(b"x" * 300_000)}) as target:
-        capture = asked_once(target.base_url, small, timeout_seconds=5)
+        capture = asked_once(target.base_url, small, timeout_seconds=50)
     assert capture.outcome is Outcome.REJECTED
     assert len(capture.body) == 65_536
     assert "More than 97 KiB" in capture.detail

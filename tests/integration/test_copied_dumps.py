@@ -71,7 +71,7 @@ def serve(stores: Stores) -> Serve:
         port = free_port()
         node = {"listens": port, "children": [{"title": "sglang::scheduler_TP0"}]}
         with played(node, "--port", str(port), "--crash-dump-folder", str(folder)):
-            server = until(lambda: seen(port), seconds=30)
+            server = until(lambda: seen(port))
             assert server is not None
             yield _linked(stores, host, server.id)
 
@@ -260,7 +260,7 @@ def test_a_server_that_is_gone_is_told_before_anything_is_asked(
         incident_id = diagnosing.incident(stores, target)
     with reading(stores.engine) as session:
         [host] = [one for one in hosts.list_hosts(session) if one.embedded]
-    until(lambda: diagnosing.heard(stores, host) and _is_lost(stores, incident_id), seconds=20)
+    until(lambda: diagnosing.heard(stores, host) and _is_lost(stores, incident_id))
 
 
 def _is_lost(stores: Stores, incident_id: int) -> bool:
@@ -335,7 +335,7 @@ def test_dumps_of_other_servers_are_not_taken_from_an_agent_that_tells_of_all(
 
 def test_two_presses_at_once_keep_equal_bytes_once(stores: Stores, double: Double) -> None:
     _dumping(double, [1])
-    both, say = Barrier(2, timeout=20), double.says["POST /dumps/" + "0" * 32]
+    both, say = Barrier(2, timeout=100), double.says["POST /dumps/" + "0" * 32]
 
     def together(asked: Asked) -> DumpFound:
         both.wait()

@@ -22,7 +22,7 @@ def setproctitle(title):
     set_title(title, keep_environment=False)
 """
 LATE = ("no_fifo", "delayed_fifo")
-PATIENT = replace(QUICK, stalled_seconds=1.5, settle_seconds=0.6, no_file_seconds=1.2)
+PATIENT = replace(QUICK, stalled_seconds=3.5, settle_seconds=0.6, no_file_seconds=3.0)
 
 
 @contextmanager
@@ -74,7 +74,6 @@ def test_a_variant_of_the_simulator_ends_as_it_should(
     tmp_path: Path, variant: str, state: str
 ) -> None:
     with simulator(tmp_path / "t", variant) as fake, agent(tmp_path / "a", limits=PATIENT) as ours:
-        until(lambda: variant in LATE or fake.pipe.is_symlink() or fake.pipe.exists())
         until(lambda: state == "refused" or fake.untouched())  # it reads its pipe
         done = ours.ending(ours.trigger(fake.id))
 

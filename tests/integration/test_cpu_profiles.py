@@ -24,7 +24,7 @@ def _ended(profiles: Profiles, started: Profile) -> Profile:
         now = profiles.get(started.id)
         return now if now.state != "running" else None
 
-    ended = until(look, seconds=25)
+    ended = until(look)
     assert ended is not None
     return ended
 

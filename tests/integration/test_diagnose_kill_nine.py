@@ -49,7 +49,7 @@ def test_a_trigger_that_was_cut_off_is_asked_about_and_never_sent_again(
 
     def slowly(asked: Asked) -> Coredump:
         told = dumping.begin(asked)
-        killed.wait(20)
+        killed.wait(100)
         return told
 
     double.says[TRIGGER] = slowly
@@ -75,7 +75,7 @@ def test_a_trigger_that_the_agent_knows_nothing_of_is_told_as_unknown(
     dumping, killed = Dumping(double, "complete", data=b"\x7fELF"), Event()
 
     def never_begun(asked: Asked) -> tuple[int, dict[str, str]]:
-        killed.wait(20)
+        killed.wait(100)
         return 502, {"error": "bad-gateway", "detail": "gone"}
 
     double.says[TRIGGER] = never_begun

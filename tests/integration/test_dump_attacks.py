@@ -64,7 +64,7 @@ def _ingest(client: TestClient, stores: Stores, incident: Incident, content: byt
     with writing(stores.engine) as session:
         job = session.get_one(Job, get_dump(session, made["dump_id"]).job_id)
         attempt = Attempt(job.id or 0, job.key)
-        claimed = attempts.claim(session, attempt, worker="test", at_once=1, at=now())
+        claimed = attempts.claim(session, attempt, worker="test", places={"steps": 1}, at=now())
     assert claimed is not None
     assert ingest(Work(stores, claimed, attempt, Event())) is False
     dump_id: int = made["dump_id"]

@@ -215,7 +215,7 @@ def test_two_large_dumps_are_compared_by_looking_each_identifier_up(stores: Stor
     with reading(stores.engine) as session:
         began = time.process_time()
         assert dump_rows.shared_requests(session, one, other) == []
-        assert time.process_time() - began < 0.5
+        assert time.process_time() - began < 1.5  # a hundredth of a second on a quiet machine
 
 
 def test_a_part_of_an_identifier_is_no_pattern(stores: Stores) -> None:

@@ -11,12 +11,11 @@ from app.agent.touching.holds import Holds
 from app.errors import Conflict, ConsoleError, NotFound, Rejected, TooLarge, Unreachable
 from app.protocol.messages import FileTaken
 from tests.integration.telling import Told, agent_files, telling
-from tests.waiting import until
 
 WHOLE = b"".join(b"\x80\x04 not to be loaded %d\n" % number for number in range(3))
 
 
-def _ask(told: Told, folder: Path, *, seconds: float = 10, holds: Holds | None = None) -> FileTaken:
+def _ask(told: Told, folder: Path, *, seconds: float = 60, holds: Holds | None = None) -> FileTaken:
     return read_flight_recorder(
         told.server.id,
         table=told.table,
@@ -34,13 +33,8 @@ def _recording(folder: Path, *arguments: str) -> AbstractContextManager[Told]:
     return telling("--recorder", str(folder), *arguments, environment=environment)
 
 
-def _ready(folder: Path) -> None:
-    until((folder / "flight_rank_0.pipe").exists)
-
-
 def test_the_whole_dump_is_kept_unread_once_nobody_writes_to_it(tmp_path: Path) -> None:
     with _recording(tmp_path) as told:
-        _ready(tmp_path)
         taken = _ask(told, tmp_path)
     opened, _ = agent_files(tmp_path / "files").open_file(taken.id)
     with opened:
@@ -51,17 +45,15 @@ def test_the_whole_dump_is_kept_unread_once_nobody_writes_to_it(tmp_path: Path) 
 
 def test_an_old_dump_is_not_taken_for_the_new_one(tmp_path: Path) -> None:
     (tmp_path / "trace_rank_0").write_bytes(b"of last week")
-    with _recording(tmp_path, "--writes", "0") as told:
-        _ready(tmp_path)
-        with pytest.raises(Unreachable, match="The byte was sent; no dump appeared"):
-            _ask(told, tmp_path, seconds=1.5)
+    silent = pytest.raises(Unreachable, match="The byte was sent; no dump appeared")
+    with _recording(tmp_path, "--writes", "0") as told, silent:
+        _ask(told, tmp_path, seconds=1.5)
 
 
 def test_a_link_in_the_place_of_the_dump_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"secret")
     (tmp_path / "trace_rank_0").symlink_to(tmp_path / "secret")
     with _recording(tmp_path, "--writes", "0") as told:
-        _ready(tmp_path)
         (tmp_path / "secret").write_bytes(b"it changed")
         with pytest.raises(Unreachable):
             _ask(told, tmp_path, seconds=1.5)
@@ -87,19 +79,17 @@ def test_a_regular_file_of_that_name_is_never_written_to(tmp_path: Path) -> None
 
 def test_a_pipe_that_is_not_the_recorders_is_never_written_to(tmp_path: Path) -> None:
     environment = {"TORCH_FR_DUMP_TEMP_FILE": str(tmp_path / "trace_rank_")}
-    with telling("--recorder", str(tmp_path), environment=environment) as told:
-        _ready(tmp_path)
-        with pytest.raises(Rejected, match="no flight recorder pipe"):
-            _ask(told, tmp_path)
+    refused = pytest.raises(Rejected, match="no flight recorder pipe")
+    with telling("--recorder", str(tmp_path), environment=environment) as told, refused:
+        _ask(told, tmp_path)
     assert not (tmp_path / "trace_rank_0").exists()
 
 
 def test_nothing_is_written_while_a_tool_is_on_the_process(tmp_path: Path) -> None:
     holds = Holds()
-    with _recording(tmp_path) as told, holds.hold(told.root.pid, "py-spy"):
-        _ready(tmp_path)
-        with pytest.raises(Conflict, match="py-spy is on this process"):
-            _ask(told, tmp_path, holds=holds)
+    refused = pytest.raises(Conflict, match="py-spy is on this process")
+    with _recording(tmp_path) as told, holds.hold(told.root.pid, "py-spy"), refused:
+        _ask(told, tmp_path, holds=holds)
     assert not (tmp_path / "trace_rank_0").exists()
 
 
@@ -107,7 +97,6 @@ def test_a_pipe_of_another_user_is_not_written_to(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root may give a file away")
     with _recording(tmp_path) as told:
-        _ready(tmp_path)
         os.chown(tmp_path / "flight_rank_0.pipe", 12345, 12345)
         with pytest.raises(Rejected, match="uid 12345"):
             _ask(told, tmp_path)
@@ -125,9 +114,7 @@ def test_a_dump_beyond_the_limit_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.agent.evidence.recorder_dump.MAX_BYTES", 10)
-    with _recording(tmp_path) as told:
-        _ready(tmp_path)
-        with pytest.raises(TooLarge) as refused:
-            _ask(told, tmp_path)
+    with _recording(tmp_path) as told, pytest.raises(TooLarge) as refused:
+        _ask(told, tmp_path)
     assert isinstance(refused.value, ConsoleError)
     assert agent_files(tmp_path / "files").listing() == []

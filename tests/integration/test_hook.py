@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.agent.processes.proc import pids, read_stat
+from app.agent.processes.proc import command_line, pids
 from tests.integration.stuck import state, stopped
 from tests.integration.telling import agent_files, telling
-from tests.waiting import until
+from tests.waiting import BUSY, until
 
 pytestmark = pytest.mark.slow
 
@@ -23,16 +23,17 @@ def work(tell):
     tell("begun")
     {what}
 
-print("in time" if run_bounded(work, print, seconds=1.5) else "cut off")
+print("in time" if run_bounded(work, print, seconds=3.0) else "cut off")
 """
-IN_A_SESSION = "subprocess.Popen(['sleep', '4711'], start_new_session=True)"
+LONG = str(100_000 + os.getpid())  # of this run of tests alone
+IN_A_SESSION = f"subprocess.Popen(['sleep', '{LONG}'], start_new_session=True)"
 WAYS = {
-    "sleeps": "time.sleep(60)",
-    "leaves a tool behind": f"{IN_A_SESSION}; time.sleep(60)",
+    "sleeps": "time.sleep(600)",
+    "leaves a tool behind": f"{IN_A_SESSION}; time.sleep(600)",
     "ends and leaves a tool behind": IN_A_SESSION,
     "breaks": "1 / 0",
     "is killed": "import os; os.kill(os.getpid(), 9)",
-    "ignores signals": "import signal; signal.signal(15, signal.SIG_IGN); time.sleep(60)",
+    "ignores signals": "import signal; signal.signal(15, signal.SIG_IGN); time.sleep(600)",
     "floods": "[tell('x' * 1000) for _ in iter(int, 1)]",
 }
 
@@ -44,23 +45,21 @@ def _bounded(what: str, **options: int) -> tuple[subprocess.CompletedProcess[str
         stdout=options.get("stdout", subprocess.PIPE),
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=20,
+        timeout=100,
         check=False,
     )
     return done, time.monotonic() - began
 
 
 def _sleeps() -> list[int]:
-    stats = filter(None, map(read_stat, pids()))
-    names = {stat.pid: Path(f"/proc/{stat.pid}/cmdline") for stat in stats if stat.comm == "sleep"}
-    return [pid for pid, path in names.items() if path.exists() and b"4711" in path.read_bytes()]
+    return [pid for pid in pids() if LONG in command_line(pid)]
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_whatever_hangs_it_ends_in_time_with_status_0(way: str) -> None:
     done, seconds = _bounded(WAYS[way])
     assert done.returncode == 0, done.stdout
-    assert seconds < 8  # it would take a minute
+    assert seconds < 3.0 * BUSY  # it would take ten minutes
     assert "begun" in done.stdout
     until(lambda: not _sleeps())
 
@@ -79,7 +78,7 @@ def test_even_an_output_that_nobody_reads_does_not_hold_it_up() -> None:
         os.close(reading)
         os.close(writing)
     assert done.returncode == 0
-    assert seconds < 8  # it would take a minute
+    assert seconds < 3.0 * BUSY  # it would take ten minutes
 
 
 def _hook(folder: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], float]:
@@ -91,7 +90,7 @@ def _hook(folder: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[st
         ],
         capture_output=True,
         text=True,
-        timeout=40,
+        timeout=100,
         check=False,
     )
     return done, time.monotonic() - began
@@ -106,7 +105,7 @@ def test_stacks_facts_and_log_are_saved_and_named(tmp_path: Path) -> None:
         done, seconds = _hook(tmp_path / "state")
         assert state(told.root.pid) == "T"
     assert done.returncode == 0, done.stderr
-    assert seconds < 20
+    assert seconds < 100
     ours = [
         file
         for file in agent_files(tmp_path / "state" / "files").listing()
@@ -135,5 +134,5 @@ def test_a_disk_that_hangs_does_not_hold_up_the_restart(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "files" / "manifest.jsonl")
     done, seconds = _hook(tmp_path, "--deadline-seconds", "4")
     assert done.returncode == 0
-    assert seconds < 12
+    assert seconds < 4 * BUSY
     assert "Cut off at the limit of 4 s" in done.stdout

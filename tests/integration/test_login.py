@@ -98,9 +98,9 @@ def test_an_unknown_name_takes_as_long_as_a_known_one() -> None:
         return time.process_time() - started
 
     seconds(None)  # makes the stand-in once
-    known = min(seconds(password_hash) for _ in range(3))
-    unknown = min(seconds(None) for _ in range(3))
-    assert 0.5 < unknown / known < 2
+    pairs = [(seconds(password_hash), seconds(None)) for _ in range(5)]
+    known, unknown = map(min, zip(*pairs, strict=True))
+    assert 0.2 < unknown / known < 5, "without the stand-in it would be a thousandth"
 
 
 @pytest.mark.parametrize(

@@ -17,20 +17,14 @@ from app.errors import Unreachable
 from app.protocol.messages import RasAnswer
 from tests.integration.telling import Told, agent_files, telling
 from tests.ports import free_port
-from tests.waiting import until
+from tests.waiting import BUSY
 
 
 @contextmanager
 def answering(how: str) -> Iterator[Told]:
     port = free_port()
     with telling("--ras", how, environment={"NCCL_RAS_ADDR": f"localhost:{port}"}) as told:
-        until(lambda: _listens(port))
         yield told
-
-
-def _listens(port: int) -> bool:
-    sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
-    return any(one[1].endswith(f":{port:04X}") and one[3] == "0A" for one in sockets)
 
 
 def _read(told: Told, folder: Path, holds: Holds | None = None) -> RasAnswer:
@@ -85,8 +79,8 @@ def test_what_does_not_speak_the_protocol_is_refused(how: str, tmp_path: Path) -
 def test_an_answer_that_drips_is_kept_as_far_as_it_came() -> None:
     with answering("drips") as told:
         began = time.monotonic()
-        said = _status(told, seconds=1.0)
-    assert time.monotonic() - began < 3
+        said = _status(told, seconds=2.0)
+    assert time.monotonic() - began < 2.0 * BUSY
     assert said.cut
     assert set(said.data) == set(b".")
 
@@ -130,7 +124,6 @@ def test_a_server_in_another_network_namespace_is_asked_there(tmp_path: Path) ->
         pytest.skip("no right to make a network namespace here")
     environment = {"NCCL_RAS_ADDR": f"localhost:{port}"}
     with telling("--ras", "well", environment=environment, under=under) as told:
-        until(lambda: f":{port:04X} " in Path(f"/proc/{told.root.pid}/net/tcp").read_text())
         answer = _read(told, tmp_path)
         assert Path("/proc/self/ns/net").readlink() == Path("/proc/thread-self/ns/net").readlink()
     assert len(answer.readings) == 2, answer.refused

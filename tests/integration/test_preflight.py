@@ -1,7 +1,6 @@
 import json
 import os
 import select
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from app.errors import NotFound
 from app.protocol.messages import Check, Preflight, Process, Server
 from tests.integration.played import played
 from tests.integration.stuck import PROGRAMS, SYSTEM_PYTHON, said_ready, stopped, stuck
+from tests.ports import free_port
 from tests.procfs import Made, make
 from tests.waiting import until
 
@@ -315,8 +315,7 @@ def test_a_process_without_cuda_is_not_told_to_restart() -> None:
 
 
 def test_ras_is_ready_where_the_server_itself_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     listen = f"import socket; s = socket.create_server(('127.0.0.1', {port})); print('ready'); "
     code = f"{listen}import sys; sys.stdout.flush(); input()"
     with running("-c", code, NCCL_RAS_ADDR=f"localhost:{port}") as child:

@@ -309,7 +309,7 @@ def test_a_page_stays_small_for_a_thousand_ranks(
     body = stacks.dump_json(41871, [f'"{"x" * 90} (y.py:{n})' for n in range(200)])
     page = shown.page(reader, comparison(1024), items, bodies=[body] * 32)
 
-    assert "1\u2009024 ranks side by side" in page
+    assert "1\u202f024 ranks side by side" in page
     assert "<img" not in page
 
 

@@ -18,7 +18,7 @@ from tests.integration.command_line import ROOT, run
 
 pytestmark = pytest.mark.slow
 
-READY_WITHIN_SECONDS = 15
+READY_WITHIN_SECONDS = 60
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def _url(line: str) -> str:
 def _stop(process: subprocess.Popen[str]) -> tuple[str, str]:
     """What else it printed and what it logged, once it has stopped after being asked."""
     process.send_signal(signal.SIGTERM)
-    return process.communicate(timeout=30)
+    return process.communicate(timeout=60)
 
 
 def _becomes_ready(browser: httpx.Client, url: str) -> bool:

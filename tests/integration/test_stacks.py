@@ -14,12 +14,13 @@ import pytest
 from app.agent.kept.files import AgentFiles
 from app.agent.processes.named import NamedProcesses
 from app.agent.processes.table import ProcessTable
-from app.agent.stacks.take import sample_name, take_stacks
+from app.agent.stacks.take import LONGEST_WAIT_SECONDS, sample_name, take_stacks
 from app.agent.touching.holds import Holds
 from app.agent.touching.tools import find_tool
 from app.domain.pyspy_json import thread_count
 from app.protocol.messages import Process, Rank, StacksAnswer, StacksRequest
 from tests.integration.stuck import program, said_ready, state, stopped, stuck
+from tests.waiting import BUSY
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="py-spy on processes: Linux only"),
@@ -131,7 +132,7 @@ def test_it_waits_for_the_moment_agreed_on_and_never_long(files: AgentFiles) -> 
         began = time.monotonic()
         far = datetime.now(UTC) + timedelta(days=1)
         answer = take(named, files, not_before=far, cancel=cancel)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < LONGEST_WAIT_SECONDS
         assert [one.kind for one in answer.refused] == ["cancelled"]
 
 
@@ -145,7 +146,7 @@ def test_one_stopped_rank_delays_nobody(files: AgentFiles) -> None:
 
 
 @pytest.mark.slow
-def test_the_first_sample_of_eight_ranks_takes_less_than_three_seconds(files: AgentFiles) -> None:
+def test_the_first_sample_of_eight_ranks_is_taken_side_by_side(files: AgentFiles) -> None:
     with processes(*["lock"] * 8) as named:
         began = time.monotonic()
         answer = take(named, files)
@@ -154,7 +155,7 @@ def test_the_first_sample_of_eight_ranks_takes_less_than_three_seconds(files: Ag
         assert len(answer.done) == 8
         moments = [one.taken_at for one in answer.done]
         spread = (max(moments) - min(moments)).total_seconds()
-        assert seconds < 3, f"{seconds:.2f} s, the moments {spread:.2f} s apart"
+        assert seconds < 3 * BUSY, f"{seconds:.2f} s, the moments {spread:.2f} s apart"
 
 
 def test_a_file_is_named_by_rank_pid_and_sample_and_by_nothing_that_leaves_the_folder() -> None:

@@ -1,6 +1,7 @@
 """Programs that the agent runs, whatever they do."""
 
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ from app.agent.touching.holds import Holds
 from app.agent.touching.tools import ENVIRONMENT, find_tool, run_tool
 from app.agent.touching.turns import Turns
 from app.errors import Conflict
-from tests.waiting import until
+from tests.waiting import BUSY, until
 
 
 def shell(script: str) -> list[str]:
@@ -41,20 +42,21 @@ def test_a_tool_gets_a_clean_environment_and_nothing_to_read(
 def test_at_the_deadline_it_and_its_children_are_killed(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     script = f"sleep 1000 & echo $! > {pid_file}; wait"
-    run = run_tool(shell(script), deadline_seconds=0.5)
+    run = run_tool(shell(script), deadline_seconds=2.0)
 
     assert run.timed_out
     assert run.status == -9
-    assert run.seconds < 3
+    assert run.seconds < 2.0 * BUSY
     child = Path(f"/proc/{pid_file.read_text().strip()}/stat")
     until(lambda: not child.exists() or " Z " in child.read_text())
 
 
 def test_a_child_that_stays_behind_holds_nobody_up() -> None:
-    run = run_tool(shell("setsid sleep 3 & echo done"), deadline_seconds=10)
+    run = run_tool(shell("setsid sleep 600 & echo $!"), deadline_seconds=60)
 
-    assert (run.out, run.status, run.timed_out) == (b"done\n", 0, False)
-    assert run.seconds < 2.5
+    os.kill(int(run.out), signal.SIGKILL)
+    assert (run.status, run.timed_out) == (0, False)
+    assert run.seconds < 30
 
 
 def test_more_output_than_fits_is_read_and_dropped() -> None:
@@ -72,7 +74,7 @@ def test_the_caller_can_break_it_off() -> None:
     run = run_tool(["/bin/sleep", "1000"], deadline_seconds=60, cancel=cancel)
 
     assert (run.timed_out, run.status) == (True, -9)
-    assert run.seconds < 5
+    assert run.seconds < 30
 
 
 @pytest.mark.parametrize(
@@ -110,15 +112,16 @@ def test_one_tool_is_on_a_process_at_a_time() -> None:
 def test_who_is_slow_gives_his_turn_to_others_and_only_once() -> None:
     turns = Turns(1, patience_seconds=0.5)
     began = time.monotonic()
-    slow_done = threading.Event()
+    slow_has_it, slow_done = threading.Event(), threading.Event()
 
     def slow() -> None:
         with turns.turn():
-            slow_done.wait(20)
+            slow_has_it.set()
+            slow_done.wait(100)
 
     thread = threading.Thread(target=slow)
     thread.start()
-    time.sleep(0.05)
+    assert slow_has_it.wait(60)
     with turns.turn():
         assert time.monotonic() - began > 0.4
         slow_done.set()

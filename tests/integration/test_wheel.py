@@ -72,7 +72,7 @@ def console(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     )
     yield f"http://127.0.0.1:{port}"
     process.terminate()
-    process.wait(20)
+    process.wait(60)
 
 
 def _get(url: str) -> httpx.Response:

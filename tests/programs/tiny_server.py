@@ -1,20 +1,26 @@
 """A tiny server of which a test makes commits: ``tiny_server.py PORT``.
 
-FAULT is what it does to a request whose prompt holds BAD-WORD.
+FAULT is what it does to a request whose prompt holds BAD-WORD. "dying" answers nobody for a while,
+and then ends, as SGLang does when a scheduler died.
 """
 
 import json
 import os
 import sys
+import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 FAULT = "none"
+DYING = threading.Event()
+DYING_SECONDS = 12
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        if DYING.is_set():
+            time.sleep(3600)
         self.say({})
 
     def do_POST(self) -> None:
@@ -27,10 +33,14 @@ class Handler(BaseHTTPRequestHandler):
     def fail(self) -> str:
         if FAULT == "crash":
             os._exit(1)
+        if FAULT == "dying":
+            DYING.set()
+            time.sleep(DYING_SECONDS)
+            os._exit(1)
         if FAULT == "hang":
             time.sleep(3600)
         if FAULT == "latency":
-            time.sleep(1)
+            time.sleep(6)
         if FAULT == "error":
             self.send_error(500)
         return "wrong" if FAULT == "output" else "right"

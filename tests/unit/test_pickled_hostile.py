@@ -291,7 +291,9 @@ def test_appending_to_a_list_of_ints_one_at_a_time_takes_its_time_once() -> None
     read = read_pickle(data)
 
     assert read.problem is None
-    assert time.process_time() - started < 5
+    assert (
+        time.process_time() - started < 30
+    )  # under a second on a quiet machine; quadratic, minutes
 
 
 def test_more_opcodes_than_allowed_end_it() -> None:

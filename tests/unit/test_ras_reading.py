@@ -227,4 +227,4 @@ def test_a_hostile_answer_costs_no_more_than_its_length(make: Callable[[int], by
     begun = time.thread_time()
     with suppress(Malformed):
         read_status(body)
-    assert time.thread_time() - begun < 3.0
+    assert time.thread_time() - begun < 30  # a second on a quiet machine; quadratic, hours

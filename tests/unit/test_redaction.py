@@ -194,7 +194,7 @@ def test_a_body_that_is_no_utf_8_is_redacted_as_text() -> None:
 def test_redaction_takes_no_longer_than_the_text_is_long(unit: str) -> None:
     short, long = unit * 10_000 + " key=", unit * 40_000 + " key="
     text(short)
-    taken = [_cpu_seconds(body) for body in (short, long)]
+    taken = [min(_cpu_seconds(body) for _ in range(3)) for body in (short, long)]
     assert taken[1] < 0.05 + 12 * taken[0]
 
 

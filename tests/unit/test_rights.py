@@ -62,20 +62,22 @@ def test_stacks_of_a_child_of_ours_are_the_proof() -> None:
 
 
 def test_it_is_looked_at_once_by_many_and_again_after_a_while() -> None:
-    looks: list[float] = []
+    looks: list[Rights] = []
 
     def look() -> Rights:
-        looks.append(time.monotonic())
-        time.sleep(0.05)
+        looks.append(GOOD)
+        time.sleep(0.05)  # all of them ask meanwhile
         return GOOD
 
-    remembered = Remembered(look, keep_seconds=0.2)
+    remembered = Remembered(look, keep_seconds=600)
     threads = [threading.Thread(target=remembered) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(looks) == 1
-    time.sleep(0.25)
-    remembered()
-    assert len(looks) == 2
+
+    forgotten = Remembered(look, keep_seconds=-1)  # over as soon as it is said
+    forgotten()
+    forgotten()
+    assert len(looks) == 3

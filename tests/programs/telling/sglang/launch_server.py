@@ -1,7 +1,8 @@
 """Plays a server that tells something of itself beside its stacks, well or badly.
 
 ``python -m sglang.launch_server [--ras HOW] [--recorder FOLDER] [--writes N] …``; nothing but the
-standard library. NCCL_RAS_ADDR and TORCH_FR_DUMP_TEMP_FILE are read as the real ones are.
+standard library. NCCL_RAS_ADDR and TORCH_FR_DUMP_TEMP_FILE are read as the real ones are. Once all
+of it is open it says "ready" to the descriptor READY, and closes that.
 """
 
 import argparse
@@ -73,17 +74,19 @@ class RasServer(socketserver.ThreadingTCPServer):
         """The client went away: it had enough."""
 
 
-def answer_ras() -> None:
-    port = int(os.environ["NCCL_RAS_ADDR"].rpartition(":")[2])
-    with RasServer(("127.0.0.1", port), Ras) as server:
-        server.serve_forever()
+def listening_ras() -> RasServer:
+    return RasServer(("127.0.0.1", int(os.environ["NCCL_RAS_ADDR"].rpartition(":")[2])), Ras)
 
 
-def record_flights(folder: Path) -> None:
-    """Torch's pipe: any byte makes it write its dump, slowly."""
+def opened_pipe(folder: Path) -> int:
+    """Torch's pipe, as this process holds it."""
     pipe = folder / "flight_rank_0.pipe"
     os.mkfifo(pipe)
-    descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    return os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+
+def record_flights(descriptor: int) -> None:
+    """Any byte makes it write its dump, slowly."""
     while True:
         time.sleep(0.05)
         if os.read(descriptor, 4096) and HOW.writes:
@@ -104,11 +107,14 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     if HOW.ras:
-        threading.Thread(target=answer_ras, daemon=True).start()
+        threading.Thread(target=listening_ras().serve_forever, daemon=True).start()
     if HOW.recorder:
-        threading.Thread(target=record_flights, args=(HOW.recorder,), daemon=True).start()
+        pipe = opened_pipe(HOW.recorder)
+        threading.Thread(target=record_flights, args=(pipe,), daemon=True).start()
     with suppress(OSError):  # where its output goes may be open for reading only
         print(f"[2026-01-01 00:00:00] serving on {socket.gethostname()}", flush=True)  # noqa: T201
+    with open(int(os.environ["READY"]), "wb", buffering=0) as ready:  # noqa: PTH123
+        ready.write(b"ready")
     while True:
         time.sleep(1)
 
