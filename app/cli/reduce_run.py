@@ -1,6 +1,5 @@
 """One ``incident-console reduce`` from the first look at the target to the smallest set."""
 
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import orjson
 import typer
 
 from app.cli.fingerprint_key import fingerprint_key
+from app.cli.stopping import stopped_once
 from app.cli.summary_text import printable
 from app.clients import looks
 from app.clients.disposable import Disposable, Ways
@@ -52,8 +52,7 @@ class Chosen:
 def run(chosen: Chosen, address: TargetAddress, files: ReducedFiles) -> None:
     """Look, ask, reduce, write and tell. Raises Interrupted when it was stopped by hand."""
     files.check_ours()
-    fingerprint = keyed_fingerprint(fingerprint_key())
-    seen = looks.settled(address, fingerprint)
+    seen = looks.settled(address, keyed_fingerprint(fingerprint_key()))
     _refuse(seen)
     sendings = sendings_of(
         chosen.path,
@@ -63,23 +62,33 @@ def run(chosen: Chosen, address: TargetAddress, files: ReducedFiles) -> None:
         facts_of(seen),
     )
     _consent(seen, sendings, chosen)
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with (
-            StepsFile(files.steps, _start(chosen, sendings)) as steps,
-            Disposable(address, chosen.ways, fingerprint) as target,
-        ):
-            reduction = Reduction(target, sendings.all, chosen.options, chosen.budget, steps, _tell)
-            found = reduction.run()
+        with stopped_once():
+            by_hand = _reduced(sendings.all, _start(chosen, sendings), chosen, address, files)
     except KeyboardInterrupt as error:
-        raise Interrupted("Stopped by hand before anything was tried.") from error
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    _write(found, sendings.all, chosen, address, files)
-    if reduction.by_hand:
+        raise Interrupted("Stopped by hand before there was anything to tell.") from error
+    if by_hand:
         raise Interrupted(
             "Stopped by hand; what was found is kept.", fix="The same command goes on from there."
         )
+
+
+def _reduced(
+    sendings: Sequence[Sending],
+    start: Mapping[str, Any],
+    chosen: Chosen,
+    address: TargetAddress,
+    files: ReducedFiles,
+) -> bool:
+    """Reduce, write and tell; returns whether it was stopped by hand. The target has ended."""
+    with (
+        StepsFile(files.steps, start) as steps,
+        Disposable(address, chosen.ways, keyed_fingerprint(fingerprint_key())) as target,
+    ):
+        reduction = Reduction(target, sendings, chosen.options, chosen.budget, steps, _tell)
+        found = reduction.run()
+    _write(found, sendings, chosen, address, files)
+    return reduction.by_hand
 
 
 def _refuse(seen: Observed) -> None:
@@ -168,7 +177,17 @@ def _write(
     else:
         _print(told)
     if found.smallest is None:
-        raise Rejected(says(found, len(sendings)))
+        raise Rejected(says(found, len(sendings)), fix=_fix(found))
+
+
+def _fix(found: Found) -> str | None:
+    """What else may bring the fault about, where all was sent and did not."""
+    if not found.complete or found.unknown:
+        return None
+    return (
+        "Send them more often (--trials 10), at the recorded times (--speed 1), one by one"
+        " (--parallel 1), or with more of those that came before."
+    )
 
 
 def _print(told: Mapping[str, Any]) -> None:

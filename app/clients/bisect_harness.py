@@ -3,7 +3,7 @@
 ``run`` does the step in the checkout that it is started in. Exit status 0: good. 1: bad. 125: this
 commit cannot be tested. ``run verify`` tests the good and the bad end, ``run bisect`` does that and
 then all the rest. Lies beside ``settings.json`` and ``requests.jsonl``; needs Python 3.10, git, and
-nothing else. The server is stopped with every process of its group, whatever ends this program.
+nothing else. The server is stopped with every process of its group, also by Ctrl-C.
 """
 
 import http.client
@@ -28,12 +28,10 @@ from typing import Any
 GOOD, BAD, UNTESTABLE = 0, 1, 125
 HERE = pathlib.Path(__file__).resolve().parent
 LOGS = HERE / "logs"
-POLL_SECONDS = 0.2
-PROBE_SECONDS = 10
-STOP_SECONDS = 20
-SERVER_FAULT = 500
-MOST_BYTES = 256 * 1024 * 1024
-PIECE_BYTES = 64 * 1024
+POLL_SECONDS, PROBE_SECONDS, STOP_SECONDS = 0.2, 10, 20
+DYING_SECONDS = 120  # SGLang stands still for 65 s after a scheduler died, before it ends
+MOST_BYTES, PIECE_BYTES = 256 * 1024 * 1024, 64 * 1024
+POSSIBLE = re.compile(r"(?m)^# possible first bad commit: (.*)$")
 ABORTED = b'"type":"abort"'
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -51,6 +49,7 @@ class Server:
         self.base_url = f"http://127.0.0.1:{self.port}"
         self.environment = {**os.environ, "PORT": str(self.port), "BASE_URL": self.base_url}
         self.process: subprocess.Popen[bytes] | None = None
+        self._started: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
         """Start it; what it prints is in the log of the commit."""
@@ -65,6 +64,7 @@ class Server:
             return None
         finally:
             end_group(process)
+            self._started.remove(process)
 
     @property
     def ended(self) -> bool:
@@ -74,39 +74,36 @@ class Server:
         """Whether it came up in time."""
         until = time.monotonic() + self.settings["ready_seconds"]
         while time.monotonic() < until and not self.ended:
-            if self.answers():
+            if self.state() == "ready":
                 return not self.ended
             time.sleep(POLL_SECONDS)
         return False
 
-    def answers(self, *, with_any_status: bool = False) -> bool:
-        """Whether it answers at its ready path; one that hangs is there, and gave no answer."""
+    def state(self) -> str:
+        """How it answers at its ready path: ready, unready (another status), silent, or gone."""
         try:
             with opened(self.base_url + self.settings["ready_path"], None, PROBE_SECONDS):
-                return True
-        except TimeoutError:
-            return with_any_status
+                return "ready"
         except urllib.error.HTTPError:
-            return with_any_status
-        except (OSError, ValueError, http.client.HTTPException):
-            return False
+            return "unready"
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            return "silent" if isinstance(reason, TimeoutError) else "gone"
 
     def stop(self) -> None:
-        """End it and all that it started: first by asking, then by force."""
-        if self.process is not None:
-            end_group(self.process)
+        """End all that was started, and what that started: first by asking, then by force."""
+        with undisturbed():
+            for process in self._started:
+                end_group(process)
 
     def _in_session(self, command: str) -> "subprocess.Popen[bytes]":
-        with self.log.open("ab") as log:
-            return subprocess.Popen(  # noqa: S602  (the person's own command)
-                command,
-                shell=True,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self.environment,
-                start_new_session=True,
-            )
+        with self.log.open("ab") as log, undisturbed():
+            process = subprocess.Popen(  # noqa: S602  (the person's own command)
+                command, shell=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=self.environment, start_new_session=True,
+            )  # fmt: skip
+            self._started.append(process)
+        return process
 
 
 class Step:
@@ -148,8 +145,11 @@ class Step:
             return self._checked()
         if not sum(self.seen[fate] for fate in ("answered", "lost", "silent", "failed", "wrong")):
             return UNTESTABLE, "it took none of the requests"
-        if self.server.ended or not self.server.answers(with_any_status=True):
+        state = self._left()
+        if state == "gone":
             return (BAD if symptom == "crash" else UNTESTABLE), "the server went away"
+        if symptom == "crash" and state == "silent":
+            return UNTESTABLE, "the server hangs, and did not end"
         if self._shown():
             return BAD, f"the symptom is there: {symptom}"
         if not self.seen["answered"]:
@@ -157,6 +157,16 @@ class Step:
         if symptom == "latency":
             return self._timed()
         return GOOD, "the symptom is not there"
+
+    def _left(self) -> str:
+        """The state that the server is left in; gone too where it ended.
+
+        Where a crash is looked for, one that hangs is waited for: it may be about to end.
+        """
+        until = time.monotonic() + (DYING_SECONDS if self.settings["symptom"] == "crash" else 0)
+        while (state := self.server.state()) == "silent" and time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
+        return "gone" if self.server.ended else state
 
     def _shown(self) -> bool:
         fates = {"hang": "silent", "error": "failed", "output": "wrong"}
@@ -192,16 +202,12 @@ class Step:
             with opened(url, json.dumps(payload).encode(), seconds) as answer:
                 return self._of_answer(read(answer, seconds))
         except urllib.error.HTTPError as error:
-            return "failed" if error.code >= SERVER_FAULT else "unfit"
-        except TimeoutError:
-            return "silent"
-        except OSError as error:
+            return "failed" if error.code // 100 == 5 else "unfit"
+        except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             if isinstance(reason, ConnectionRefusedError):
                 return "unfit"
             return "silent" if isinstance(reason, TimeoutError) else "lost"
-        except http.client.HTTPException:
-            return "lost"
         except ValueError:
             return "failed"
 
@@ -214,10 +220,7 @@ class Step:
 
 
 def opened(url: str, body: bytes | None, seconds: float) -> Any:  # noqa: ANN401  (urllib's own)
-    """The answer to *body*, or to a GET, without proxies: the server is on this machine.
-
-    Its key is in the environment, never in a file.
-    """
+    """The answer to *body*, or to a GET, without proxies. The key is in the environment."""
     headers = {"Content-Type": "application/json"}
     if token := os.environ.get("TARGET_TOKEN"):
         headers["Authorization"] = f"Bearer {token}"
@@ -247,15 +250,13 @@ def words(body: bytes) -> str:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def end_group(process: "subprocess.Popen[bytes]") -> None:
-    """End *process* and its group. Being told to stop meanwhile changes nothing."""
-    with ignoring_signals():
+    """End *process* and its group."""
+    with undisturbed():
         for sign in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, sign)
@@ -265,23 +266,27 @@ def end_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 @contextmanager
-def ignoring_signals() -> Iterator[None]:
-    before = {sign: signal.signal(sign, signal.SIG_IGN) for sign in STOPPING}
+def undisturbed() -> Iterator[None]:
+    """Being told to stop is heard afterwards: what is started is known by then."""
+    heard = list[int]()
+    before = {sign: signal.signal(sign, lambda told, _: heard.append(told)) for sign in STOPPING}
     try:
         yield
     finally:
         for sign, handler in before.items():
             signal.signal(sign, handler)
+        if heard:
+            signal.raise_signal(heard[0])
 
 
 def judged(settings: Settings, lines: Sequence[Line], log: pathlib.Path) -> Verdict:
     """The verdict on the commit that is checked out."""
     server = Server(settings, log)
-    if settings["port"] and server.answers(with_any_status=True):
+    if settings["port"] and server.state() != "gone":
         return UNTESTABLE, f"another server answers at {server.base_url}: stop it first"
-    if settings["setup"] and server.run(settings["setup"], settings["setup_seconds"]) != 0:
-        return UNTESTABLE, "the set-up failed"
     try:
+        if settings["setup"] and server.run(settings["setup"], settings["setup_seconds"]) != 0:
+            return UNTESTABLE, "the set-up failed"
         server.start()
         if not server.ready():
             return UNTESTABLE, "the server ended" if server.ended else "it was not ready in time"
@@ -290,8 +295,7 @@ def judged(settings: Settings, lines: Sequence[Line], log: pathlib.Path) -> Verd
             step = Step(settings, server)
             step.play(lines)
             step.settle()
-            found = step.verdict()
-            if found[0] != GOOD:
+            if (found := step.verdict())[0] != GOOD:
                 break
         return found
     finally:
@@ -326,12 +330,11 @@ def verified(settings: Settings) -> bool:
     try:
         for name, wanted in (("bad", BAD), ("good", GOOD)):
             git("checkout", "--quiet", "--detach", settings[name], must=True)
-            status = tested(settings)
-            if status != wanted:
+            if (status := tested(settings)) != wanted:
                 say(f"The {name} end {settings[name][:12]} ended with {status}, not {wanted}.")
                 right = False
     finally:
-        with ignoring_signals():
+        with undisturbed():
             git("checkout", "--quiet", here, must=True)
     say("Both ends are as they should be." if right else "Nothing can be bisected so.")
     return right
@@ -348,20 +351,20 @@ def bisected(settings: Settings) -> int:
         (HERE / "bisect.log").write_text(git("bisect", "log") + "\n")
         if status == 0:
             say(f"\nThe first bad commit is\n{git('show', '-s', '--stat', 'refs/bisect/bad')}")
+        elif found := POSSIBLE.findall(git("bisect", "log")):
+            say("\nOne of these brought it in; not all could be tested:\n" + "\n".join(found))
         return status
     finally:
-        with ignoring_signals():
+        with undisturbed():
             git("bisect", "reset", must=True)
 
 
 def git(*words: str, must: bool = False) -> str:
     """What git says; empty where it fails, unless it *must* not."""
-    done = subprocess.run(  # noqa: S603
-        ["git", *words],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run(  # noqa: S603  (in a session of its own: Ctrl-C does not reach it)
+        ["git", *words], capture_output=True, text=True,  # noqa: S607
+        check=False, start_new_session=True,
+    )  # fmt: skip
     if must and done.returncode != 0:
         sys.exit(f"git {' '.join(words)}: {done.stderr.strip()}")
     return done.stdout.strip() if done.returncode == 0 else ""

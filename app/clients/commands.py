@@ -11,10 +11,10 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import IO
 
 from app.errors import Misconfigured
@@ -24,6 +24,7 @@ _PIECE_BYTES = 4096
 _STOP_SECONDS = 5.0
 _LAST_WORDS_SECONDS = 1.0
 _LOOK_SECONDS = 0.02
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Becomes the command, which the kernel then ends with its parent (PR_SET_PDEATHSIG, SIGKILL).
 _STUB = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0);"
@@ -119,12 +120,36 @@ class Command:
                 self._kept.append(piece)
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Signals to stop are heard afterwards: what is started here is known by then, and ended."""
+    heard: list[int] = []
+    if current_thread() is not main_thread():  # only the main one hears them
+        yield
+        return
+    before = {
+        sign: signal.signal(sign, lambda number, _: heard.append(number))
+        for sign in _STOPPING
+        if signal.getsignal(sign) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
+        for number in heard:
+            signal.raise_signal(number)
+
+
 def run(words: Sequence[str], environment: Mapping[str, str], seconds: float) -> Ended:
     """Run *words* to their end, or end them after *seconds*."""
     start = time.monotonic()
-    command = Command(tuple(words), environment)
+    command = None
     try:
+        with undisturbed():
+            command = Command(tuple(words), environment)
         status = command.wait(seconds)
     finally:
-        command.end()
+        if command is not None:
+            command.end()
     return Ended(status, command.printed(), time.monotonic() - start)

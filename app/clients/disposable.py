@@ -4,12 +4,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
 from app.clients import looks
-from app.clients.commands import Command, Ended, Words, run
+from app.clients.commands import Command, Ended, Words, run, undisturbed
+from app.clients.old_server import OldServer
 from app.clients.player import play
 from app.clients.target import TargetAddress, TargetClient
 from app.domain.capture import Outcome as Answer
@@ -27,8 +28,10 @@ from app.errors import Conflict, Unreachable
 
 POLL_SECONDS = 0.1
 _CONNECT_SECONDS = 1.0  # a target that hangs is not asked for longer whether it is there
+_PATIENCE_SECONDS = 0.5  # with a target that went away: that is what is looked for
 _CANNOT_TELL = 125  # as for git bisect run
 _NOT_RUN = (126, 127)
+_NOTHING_BEHIND = (502, 504)  # as a proxy says that a server is not there
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +108,10 @@ class Disposable:
             return
         if self._server is not None:
             self._server.end()
-        was_down = not self.is_ready()
-        self._server = Command(self._ways.restart, self._environment)
-        self._wait_until_ready(self._server, was_down=was_down)
+        with OldServer(self._address.base_url) as old:
+            with undisturbed():
+                self._server = Command(self._ways.restart, self._environment)
+            self._wait_until_ready(self._server, old)
         self.fresh = True
 
     def check_alone(self) -> None:
@@ -127,7 +131,7 @@ class Disposable:
             options,
             take=outcomes.extend,
             stop=stop,
-            limits=self._ways.limits,
+            limits=replace(self._ways.limits, patience_seconds=_PATIENCE_SECONDS),
         )
         time.sleep(self._ways.settle_seconds)
         errors = Counter(one.error for one in outcomes if one.error is not None)
@@ -180,24 +184,25 @@ class Disposable:
             time.sleep(POLL_SECONDS)
         self.fresh = True if self._was_gone else None
 
-    def _wait_until_ready(self, command: Command, *, was_down: bool) -> None:
-        """Until the server answers that *command* started, which either is it or has ended.
+    def _wait_until_ready(self, command: Command, old: OldServer) -> None:
+        """Until a server answers that was not there before *command*, which may have ended.
 
-        While the command still runs, an answer counts only once nothing had answered: before
-        that it may be another server's.
+        As long as the *old* one is there, an answer is its own, and no target is fresh.
         """
         until = time.monotonic() + self._ways.ready_seconds
+        was_gone = False
         while time.monotonic() < until:
-            ready, status = self.is_ready(), command.status()
+            was_gone = was_gone or old.is_gone()
+            answer, status = self._asked()[1], command.status()
+            was_gone = was_gone or answer in _NOTHING_BEHIND
             if status:
                 raise Conflict(
                     f"The restart command ended with {status}: {_last_words(command.printed())}"
                 )
-            was_down = was_down or not ready
-            if ready and (status == 0 or was_down):
+            if answer == 200 and was_gone:
                 return
             time.sleep(POLL_SECONDS)
-        raise _not_ready(self._ways, self._address.base_url, answered=not was_down)
+        raise _not_ready(self._ways, self._address.base_url, old_is_there=not was_gone)
 
 
 def _why_not(outcomes: Sequence[Outcome]) -> str | None:
@@ -208,13 +213,13 @@ def _why_not(outcomes: Sequence[Outcome]) -> str | None:
     return next((f"{one.error}: {one.says}" for one in outcomes), "nothing was sent")
 
 
-def _not_ready(ways: Ways, base_url: str, *, answered: bool) -> Unreachable:
+def _not_ready(ways: Ways, base_url: str, *, old_is_there: bool) -> Unreachable:
     seconds = f"{ways.ready_seconds:g} s"
-    if answered:
+    if old_is_there:
         return Unreachable(
-            f"{base_url} answered all the time while the restart command ran, for {seconds}.",
-            why="So another server listens there.",
-            fix="Stop that one first, or let the command do so.",
+            f"The server at {base_url} did not end: {seconds} after the restart command began,"
+            " it is the one that was there before.",
+            fix="The command has to stop that one first, or you do.",
         )
     return Unreachable(f"{base_url}{ways.ready_path} was not ready {seconds} after its restart.")
 

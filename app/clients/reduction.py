@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.clients.commands import Ended
 from app.clients.disposable import Disposable
 from app.clients.steps_file import StepsFile
 from app.domain.counting import counted
@@ -16,6 +17,7 @@ from app.domain.replay.steps import key, told
 from app.errors import ConsoleError, Rejected
 
 _AGAIN = 2  # times that the smallest is sent once more in the end
+_WHOLE_PASSES = 3  # before all is over because not even all of them fail
 
 Tell = Callable[[str], None]
 
@@ -64,6 +66,7 @@ class Reduction:
         fails although nothing was sent, and Conflict or Unreachable where the target does not
         come up at the start.
         """
+        self._tell("         waiting for a fresh target…")
         self._target.make_fresh()
         self._baseline()
         why, complete, again = None, False, (0, 0)
@@ -105,10 +108,13 @@ class Reduction:
             return
 
     def _verdict(self, probe: Probe) -> Says:
-        """What *probe* says, from the steps where it is there."""
+        """What *probe* says, from the steps where it is there.
+
+        That all of them pass ended it, so who begins it again wants to know it again.
+        """
         about = told(probe)
         says = self._steps.known.get(key(about))
-        if says is None:
+        if says is None or (says == "passes" and self._is_whole(probe)):
             if self._probes >= self._budget.probes:
                 raise _OverError(f"{counted(self._probes, 'probe')} were tried, as many as may be.")
             says = self._tried(probe)
@@ -119,12 +125,17 @@ class Reduction:
         return says
 
     def _tried(self, probe: Probe) -> Says:
-        runs: list[Run] = []
+        runs, trials = list[Run](), self._budget.trials
+        if self._is_whole(probe):
+            trials = max(trials, _WHOLE_PASSES)
         while True:
             runs.append(self._run(probe))
-            says = decided(runs, restarts=self._target.restarts, trials=self._budget.trials)
+            says = decided(runs, restarts=self._target.restarts, trials=trials)
             if says is not None:
                 return says
+
+    def _is_whole(self, probe: Probe) -> bool:
+        return probe == Probe(tuple(self._order))
 
     def _sent_again(self) -> tuple[int, int]:
         """How often the smallest fails when it is sent again, each time to a fresh target."""
@@ -157,7 +168,7 @@ class Reduction:
         run = Run(check, fresh=fresh, died=gone, took_part=sent.took_part)
         self._runs += 1
         if run.says == "unknown":
-            self._why_unknown = sent.why_not or f"the check ended with {ended.status}"
+            self._why_unknown = sent.why_not or f"the check {_how(ended)}"
         self._died = gone if run.says == "fails" else self._died
         self._soiled = run.says != "passes" or gone
         self._steps.note(
@@ -178,6 +189,7 @@ class Reduction:
     def _prepare(self) -> None:
         start = time.monotonic()
         if self._soiled or not self._target.is_ready():
+            self._tell("         waiting for a fresh target…")
             self._target.make_fresh()
             self._target.check_alone()
             seconds = round(time.monotonic() - start, 3)
@@ -189,9 +201,8 @@ class Reduction:
         says, ended = self._target.check()
         self._steps.note("baseline", says=says, check_status=ended.status)
         if says != "passes":
-            status = "did not end in time" if ended.status is None else f"ended with {ended.status}"
             raise Rejected(
-                f"The check {status} although nothing was sent: it would blame any request.",
+                f"The check {_how(ended)} although nothing was sent: it would blame any request.",
                 why=ended.printed.strip()[-300:] or None,
                 fix="It has to end with 0 while the target is well.",
             )
@@ -203,6 +214,15 @@ class Reduction:
     def _check_time(self) -> None:
         if self._is_over:
             raise _OverError(f"its {self._budget.seconds:g} s are used up.")
+
+
+def _how(ended: Ended) -> str:
+    """How the check ended that did not pass."""
+    if ended.status is None:
+        return "did not end in time"
+    if ended.status < 0:
+        return f"was ended by signal {-ended.status}"
+    return f"ended with {ended.status}"
 
 
 def _words(probe: Probe) -> str:

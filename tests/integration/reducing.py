@@ -40,7 +40,8 @@ class Scene:
     @property
     def launch(self) -> list[str]:
         """The command that is the target."""
-        told = {**self.rules, "starts": str(self.folder / "starts"), "seen": self._seen}
+        kept = {name: str(self.folder / name) for name in ("starts", "seen", "spared")}
+        told = {**self.rules, **kept}
         program = str(PROGRAMS / "fragile_target.py")
         return [sys.executable, program, str(self.port), orjson.dumps(told).decode()]
 
@@ -48,10 +49,6 @@ class Scene:
     def supervised(self) -> list[str]:
         """The command that starts it in the background."""
         return [sys.executable, str(PROGRAMS / "restarts.py"), str(self._pid_file), *self.launch]
-
-    @property
-    def _seen(self) -> str:
-        return str(self.folder / "seen")
 
     @property
     def _pid_file(self) -> Path:

@@ -19,6 +19,7 @@ from tests.integration.bisecting import (
     done,
     repository,
 )
+from tests.ports import free_port
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -47,12 +48,13 @@ def results(folder: Path) -> list[dict[str, object]]:
     ("repo", "flags"),
     [
         pytest.param("crash", [], id="crash"),
-        pytest.param("hang", ["--symptom", "hang", "--answer-seconds", "0.5"], id="hang"),
+        pytest.param("dying", ["--answer-seconds", "0.5"], id="a crash that takes its time"),
+        pytest.param("hang", ["--symptom", "hang", "--answer-seconds", "3"], id="hang"),
         pytest.param("error", ["--symptom", "error"], id="error"),
         pytest.param("output", ["--symptom", "output", "--right-output", "^right$"], id="output"),
         pytest.param(
             "latency",
-            ["--symptom", "latency", "--latency-seconds", "0.5", "--select", "1"],
+            ["--symptom", "latency", "--latency-seconds", "3", "--select", "1"],
             id="latency",
         ),
         pytest.param("crash", ["--check", 'test "$PORT" && curl -sf $BASE_URL'], id="check"),
@@ -119,6 +121,21 @@ def test_both_ends_are_verified_before_a_bisection_and_the_checkout_is_as_before
     assert "first bad commit" in (out / "bisect.log").read_text()
 
 
+def test_where_a_commit_beside_the_first_bad_one_cannot_be_tested_both_are_named(
+    repo: Repository, tmp_path: Path
+) -> None:
+    out = tmp_path / "bisect"
+    repo.init(out, "--setup", "! grep -q 'commit 6' server.py")
+
+    ran = done(str(out / "run"), "bisect")
+
+    assert ran.returncode != 0
+    assert "One of these brought it in" in ran.stderr
+    named = [n for n, one in enumerate(repo.commits) if one in ran.stderr.split("One of these")[1]]
+    assert named == [BROKEN_SINCE - 2, BROKEN_SINCE - 1, BROKEN_SINCE]
+    assert repo.git("symbolic-ref", "--short", "HEAD") == "main"
+
+
 def test_ends_that_do_not_differ_are_found_out_before_anything_is_bisected(
     repo: Repository, tmp_path: Path
 ) -> None:
@@ -156,19 +173,18 @@ def test_no_server_is_left_behind_when_a_step_is_stopped(
 
         step.send_signal(sign)
 
-        assert step.wait(30) > 127  # git stops the bisection too
+        assert step.wait(60) > 127  # git stops the bisection too
     assert servers_of(repo) == []
 
 
 def test_processes_that_the_server_started_end_with_it(repo: Repository, tmp_path: Path) -> None:
     out = tmp_path / "bisect"
-    repo.init(out, "--launch", f"sleep 4321 & {LAUNCH}")
+    long = str(100_000 + os.getpid())  # of this run of tests alone
+    repo.init(out, "--launch", f"sleep {long} & {LAUNCH}")
 
     assert done(str(out / "run"), cwd=repo.folder).returncode == 1
 
-    left = [
-        one for one in psutil.process_iter(["cmdline"]) if "4321" in (one.info["cmdline"] or ())
-    ]
+    left = [one for one in psutil.process_iter(["cmdline"]) if long in (one.info["cmdline"] or ())]
     assert left == []
 
 
@@ -176,7 +192,7 @@ def test_a_port_that_somebody_else_has_makes_a_commit_untestable(
     repo: Repository, tmp_path: Path
 ) -> None:
     out, other = tmp_path / "bisect", repository(tmp_path / "other", "none")
-    port = str(20000 + os.getpid() % 10000)
+    port = str(free_port())
     repo.init(out, "--port", port)
     command = [sys.executable, "server.py", port]
     with subprocess.Popen(command, cwd=other.folder) as occupant:

@@ -2,7 +2,8 @@
 
 RULES is JSON: *culprits* words of prompts; *least* how long the prompt of a culprit has to be;
 *kind* what it does then, "crash" or "hang"; *starts* a file that gets a line for each start, and
-*seen* one for each request. *running* is what its loads show.
+*seen* one for each request. *running* is what its loads show. *spares* is how often it lives on
+although it was sent all of them, counted in the file *spared* over all starts.
 """
 
 import json
@@ -14,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-RULES: dict[str, Any] = {"culprits": [], "least": 0, "kind": "crash", "running": 0}
+RULES: dict[str, Any] = {"culprits": [], "least": 0, "kind": "crash", "running": 0, "spares": 0}
 MET: set[str] = set()
 HUNG = threading.Event()
 
@@ -35,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
         note("seen", text[:40])
         if len(text) >= RULES["least"]:
             MET.update(word for word in RULES["culprits"] if word in text)
-        if RULES["culprits"] and MET.issuperset(RULES["culprits"]):
+        if RULES["culprits"] and MET.issuperset(RULES["culprits"]) and not spared():
             self.fail()
         self.say(200, {"text": "ok", "meta_info": {"finish_reason": {"type": "stop"}}})
 
@@ -66,6 +67,16 @@ def note(name: str, line: str) -> None:
     if name in RULES:
         with Path(RULES[name]).open("a") as file:
             file.write(f"{line}\n")
+
+
+def spared() -> bool:
+    file = Path(str(RULES.get("spared")))
+    if not RULES["spares"] or (file.exists() and len(file.read_text()) >= RULES["spares"]):
+        return False
+    MET.clear()
+    with file.open("a") as kept:
+        kept.write(".")
+    return True
 
 
 if __name__ == "__main__":

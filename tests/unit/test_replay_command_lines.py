@@ -24,13 +24,12 @@ def test_what_is_known_stands_in_the_line_and_the_rest_in_capitals() -> None:
 
 
 def test_a_line_is_taken_by_a_shell_as_it_is_meant() -> None:
-    known = replace(KNOWN, file="-a dump.pkl", restart="-c 'it''s' $HOME; rm", selection="rid=a b")
+    known = replace(KNOWN, file="-a dump.pkl", selection="-rid='a' $HOME; b")
 
     words = shlex.split(reduce_line(known).text)
 
     assert words[2] == "./-a dump.pkl"
-    assert words[words.index("--select") + 1] == "rid=a b"
-    assert "--restart=-c 'it''s' $HOME; rm" in words
+    assert "--select=-rid='a' $HOME; b" in words
 
 
 def test_no_check_is_made_up_for_what_only_a_person_can_judge() -> None:
@@ -42,27 +41,27 @@ def test_no_check_is_made_up_for_what_only_a_person_can_judge() -> None:
     ("known", "ends", "fill_in"),
     [
         pytest.param(
-            replace(KNOWN, good="v1", bad="v2", launch="serve {port}"),
-            "--good v1 --bad v2 --launch 'serve {port}' --symptom crash --out bisect",
-            (),
-            id="all is known",
+            KNOWN,
+            "--bad BAD_REV --checkout CHECKOUT --launch LAUNCH --symptom crash --out bisect",
+            ("GOOD_REV", "BAD_REV", "CHECKOUT", "LAUNCH"),
+            id="crash",
         ),
         pytest.param(
-            replace(KNOWN, symptom="latency", launch="x"),
+            replace(KNOWN, symptom="latency"),
             "--symptom latency --latency-seconds SECONDS --out bisect",
-            ("GOOD_REV", "BAD_REV", "SECONDS"),
+            ("GOOD_REV", "BAD_REV", "CHECKOUT", "LAUNCH", "SECONDS"),
             id="latency",
         ),
         pytest.param(
-            replace(KNOWN, symptom="output", limit="^right$", good="a", bad="b"),
-            "--symptom output --right-output '^right$' --out bisect",
-            ("LAUNCH",),
+            replace(KNOWN, symptom="output", selection="0:3"),
+            "--symptom output --select 0:3 --right-output PATTERN --out bisect",
+            ("GOOD_REV", "BAD_REV", "CHECKOUT", "LAUNCH", "PATTERN"),
             id="output",
         ),
         pytest.param(
-            replace(KNOWN, symptom=None, good="a", bad="b", launch="x"),
-            "--check CHECK --out bisect",
-            ("CHECK",),
+            replace(KNOWN, symptom=None),
+            "--launch LAUNCH --check CHECK --out bisect",
+            ("GOOD_REV", "BAD_REV", "CHECKOUT", "LAUNCH", "CHECK"),
             id="no symptom to be looked for",
         ),
     ],
@@ -124,3 +123,4 @@ def test_the_readme_says_what_happens_at_each_commit() -> None:
     assert "sends the 2 requests in `requests.jsonl`, 3 times or until the symptom is seen" in text
     assert "the server ends, or refuses connections" in text
     assert "on a free port" in readme(SETTINGS, 2)
+    assert "sends the 1 request in" in readme(SETTINGS, 1)

@@ -37,6 +37,7 @@ def needing(*culprits: int) -> Callable[[Probe], bool]:
     return lambda probe: set(culprits) <= set(probe.indexes)
 
 
+Judge = Callable[[Probe], bool]
 NO_PROMPTS = dict.fromkeys(range(TOTAL), 0)
 
 
@@ -51,6 +52,60 @@ def test_planted_crashers_are_found_in_few_probes_wherever_they_are(
         result, _ = reduce(NO_PROMPTS, needing(*planted))
 
         assert result.smallest == Probe(tuple(sorted(planted)))
+        assert result.probes <= most_probes
+
+
+@pytest.mark.parametrize(
+    ("fails", "kept", "most_probes"),
+    [
+        pytest.param(lambda probe: len(probe.indexes) >= 50, 50, 150, id="50 of any"),
+        pytest.param(
+            lambda probe: 400 in probe.indexes[20:], 21, 100, id="one with 20 of any before it"
+        ),
+        pytest.param(
+            lambda probe: set(range(100, 112)) <= set(probe.indexes), 12, 60, id="a session of 12"
+        ),
+        pytest.param(
+            lambda probe: 402 in probe.indexes and 7 in probe.indexes[: probe.indexes.index(402)],
+            2,
+            40,
+            id="one after the other",
+        ),
+    ],
+)
+def test_faults_that_many_requests_or_their_order_bring_about_are_found_in_the_usual_budget(
+    fails: Judge, kept: int, most_probes: int
+) -> None:
+    result, _ = reduce(NO_PROMPTS, fails)
+
+    assert result.smallest is not None
+    assert len(result.smallest.indexes) == kept
+    assert list(result.smallest.indexes) == sorted(result.smallest.indexes)
+    assert result.probes <= most_probes
+
+
+@pytest.mark.parametrize(
+    ("trials", "most_extra", "most_probes"),
+    [pytest.param(1, 3, 100, id="once"), pytest.param(3, 1, 60, id="three times")],
+)
+@pytest.mark.parametrize("culprits", [1, 2], ids=["one", "a pair"])
+def test_a_fault_that_comes_four_times_of_five_is_found_with_little_beside_it(
+    culprits: int, trials: int, most_extra: int, most_probes: int
+) -> None:
+    for seed in range(300):
+        random = Random(seed)
+        planted = needing(*random.sample(range(TOTAL), culprits))
+
+        def fails(probe: Probe, planted: Judge = planted, random: Random = random) -> bool:
+            times = max(trials, 3) if len(probe.indexes) == TOTAL else trials
+            return planted(probe) and any(random.random() < 0.8 for _ in range(times))
+
+        result, failed = reduce(NO_PROMPTS, fails)
+        if not failed:
+            continue
+        assert result.smallest is not None
+        assert planted(result.smallest)
+        assert len(result.smallest.indexes) <= culprits + most_extra
         assert result.probes <= most_probes
 
 

@@ -39,6 +39,7 @@ def test_a_verdict_is_found_again_by_what_was_tried() -> None:
             {"step": "run", **told(probe), "says": "passes"},
             {"step": "verdict", **told(probe), "says": "fails"},
             {"step": "verdict", **told(Probe((0,))), "says": "nonsense"},
+            {"step": "verdict", **told(Probe((1,))), "says": "unknown"},
         )
     )
 
@@ -85,6 +86,7 @@ def test_the_document_tells_what_was_cut_and_how_sure_it_is() -> None:
     assert (made["smallest"], made["select"], made["again"]) == (1, "2", {"failed": 1, "of": 2})
     assert made["says"] == (
         "1 request of 4 brings the fault about. Sent again in the end, it failed 1 of 2 times."
+        " So it comes only now and then: --trials 5, with another --out, may find fewer."
     )
 
 
@@ -104,8 +106,13 @@ def test_the_document_tells_what_was_cut_and_how_sure_it_is() -> None:
         pytest.param(
             Found(Probe((1, 2)), False, "time is up.", 9, 9, unknown=1, why_unknown="refused"),
             "2 requests of 4 bring the fault about. Perhaps fewer do: time is up."
-            " 1 probe said nothing and counted as passing: refused",
+            " 1 probe said nothing and counted as passing: refused.",
             id="so far",
+        ),
+        pytest.param(
+            Found(None, True, None, 1, 2, unknown=1, why_unknown="the check ended with 125"),
+            "Nobody can tell whether 4 requests bring the fault about: the check ended with 125.",
+            id="nobody knows",
         ),
     ],
 )

@@ -5,13 +5,13 @@ nothing of ours.
 """
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
 import orjson
 
+from app.domain.counting import counted
 from app.errors import Rejected
 
 RUN_FILE = "run"
@@ -106,7 +106,7 @@ def readme(settings: BisectSettings, requests: int) -> str:
 
 1. {_setup(settings)}starts the server on {port}: `{settings.launch}`
 2. waits until it answers `{settings.ready_path}`, at most {settings.ready_seconds:g} s
-3. sends the {requests:,} requests in `{REQUESTS_FILE}`, {_runs(settings.runs)}
+3. sends the {counted(requests, "request")} in `{REQUESTS_FILE}`, {_runs(settings.runs)}
 4. looks for the symptom: {_symptom(settings)}
 5. stops the server, with every process of its group
 
@@ -116,12 +116,12 @@ Then the checkout is as it was before. It must have no changes that are not comm
 |---|---|
 | `./{RUN_FILE} verify` | tests the good and the bad end alone; do this first |
 | `./{RUN_FILE} bisect` | both ends, then all that is between |
-| `git bisect run {shlex.quote(RUN_FILE)}`, with its path | the same by hand, in any checkout |
+| `git bisect run THIS_FOLDER/{RUN_FILE}` | the same by hand, after `git bisect start BAD GOOD` |
 | `./{RUN_FILE}` | the commit that is checked out where it is started |
 
 Exit status of one step: 0 good, 1 bad, 125 the commit cannot be tested (it did not build or
-start, or took none of the requests; git then tries another one). Above 127 git stops: it was
-interrupted.
+start, took none of the requests, or hangs where a crash is looked for; git then tries another
+one). Above 127 git stops: it was interrupted.
 
 What each commit's server printed is in `logs/`, the verdicts are in `logs/results.jsonl`, and git's
 own log is in `bisect.log`. `{SETTINGS_FILE}` may be changed as you need. Where the server asks for

@@ -16,16 +16,18 @@ TOKEN_VARIABLE = "TARGET_TOKEN"  # noqa: S105  (the name of a variable)
 _CHECKED_AT: dict[Symptom, str] = {"crash": "/health", "hang": "/health_generate"}
 _CHECK_SECONDS = 30
 
-Place = Literal["CHECK", "RESTART", "GOOD_REV", "BAD_REV", "LAUNCH", "SECONDS", "PATTERN"]
+Place = Literal[
+    "CHECK", "CHECKOUT", "RESTART", "GOOD_REV", "BAD_REV", "LAUNCH", "SECONDS", "PATTERN"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known; None is not, and stands in the line as a word in capitals.
+    """What a replay tells of the commands that go on from it; the rest stands in them in capitals.
 
     *file* is the dump or the requests as the person has it, *selection* an expression of the
     requests in question, *with_token* whether the target asks for a key. Where the *symptom* is
-    none that can be looked for, a check has to be given.
+    None, none can be looked for, and a check has to be given.
     """
 
     file: str
@@ -33,12 +35,6 @@ class Known:
     symptom: Symptom | None
     selection: str | None = None
     with_token: bool = False
-    check: str | None = None
-    restart: str | None = None
-    good: str | None = None
-    bad: str | None = None
-    launch: str | None = None
-    limit: str | None = None  # of latency in seconds, or the pattern of a right answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +51,11 @@ def reduce_line(known: Known, *, out: str = "smallest.jsonl") -> CommandLine:
     line.add("--base-url", known.base_url)
     if known.selection:
         line.add("--select", known.selection)
-    line.add("--check", known.check or check_of(known.symptom, known.base_url), "CHECK")
-    line.add("--restart", known.restart, "RESTART")
+    if check := check_of(known.symptom, known.base_url):
+        line.add("--check", check)
+    else:
+        line.fill("--check", "CHECK")
+    line.fill("--restart", "RESTART")
     if known.with_token:
         line.add("--token-env", TOKEN_VARIABLE)
     line.add("--out", out)
@@ -66,19 +65,20 @@ def reduce_line(known: Known, *, out: str = "smallest.jsonl") -> CommandLine:
 def bisect_line(known: Known, *, out: str = "bisect") -> CommandLine:
     """Writes the script that finds the commit; *file* is best what ``reduce`` has left."""
     line = _Line("bisect init", known.file)
-    line.add("--good", known.good, "GOOD_REV")
-    line.add("--bad", known.bad, "BAD_REV")
-    line.add("--launch", known.launch, "LAUNCH")
+    line.fill("--good", "GOOD_REV")
+    line.fill("--bad", "BAD_REV")
+    line.fill("--checkout", "CHECKOUT")
+    line.fill("--launch", "LAUNCH")
     if known.symptom is None:
-        line.add("--check", known.check, "CHECK")
+        line.fill("--check", "CHECK")
     else:
         line.add("--symptom", known.symptom)
     if known.selection:
         line.add("--select", known.selection)
     if known.symptom == "latency":
-        line.add("--latency-seconds", known.limit, "SECONDS")
+        line.fill("--latency-seconds", "SECONDS")
     if known.symptom == "output":
-        line.add("--right-output", known.limit, "PATTERN")
+        line.fill("--right-output", "PATTERN")
     line.add("--out", out)
     return line.told()
 
@@ -101,13 +101,14 @@ class _Line:
         self._words = [PROGRAM, *command.split(), path]
         self._fill_in: list[Place] = []
 
-    def add(self, flag: str, value: str | None, place: Place | None = None) -> None:
-        """*flag* with *value*, or with the word of its *place* where that is not known."""
-        if value is None and place is not None:
-            self._fill_in.append(place)
-        word = str(place) if value is None else value
-        # A value that begins with a dash would be taken for another flag.
-        self._words += [f"{flag}={word}"] if word.startswith("-") else [flag, word]
+    def add(self, flag: str, value: str) -> None:
+        """*flag* with *value*; one that begins with a dash would be taken for another flag."""
+        self._words += [f"{flag}={value}"] if value.startswith("-") else [flag, value]
+
+    def fill(self, flag: str, place: Place) -> None:
+        """*flag* with the word of its *place*, which a person has to replace."""
+        self._words += [flag, place]
+        self._fill_in.append(place)
 
     def told(self) -> CommandLine:
         return CommandLine(_joined(self._words), tuple(self._fill_in))

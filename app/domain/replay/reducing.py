@@ -6,7 +6,8 @@ never wrong.
 
 For each request that is needed, a binary search over how many of the earlier ones it needs beside
 it: delta debugging for requests, whose order is kept. With *n* requests of which *k* are needed
-that takes about *k* × log2 *n* probes.
+that takes about *k* × log2 *n* probes; 2 for each that stands right before another needed one,
+as in a fault that so many requests add up to.
 """
 
 from collections.abc import Generator, Mapping
@@ -79,17 +80,19 @@ class _Trying:
 def _needed(indexes: tuple[int, ...], trying: _Trying) -> Generator[Probe, bool, tuple[int, ...]]:
     """From the last to the first, each request without which what is before it does not fail."""
     found: tuple[int, ...] = ()
-    before = indexes
+    before, dense = indexes, False  # dense: the last of those before was needed
     while before:
         if found and (yield from trying.fails(Probe(found))):
             break
         passes, fails = 0, len(before)
+        middle = fails - 1 if dense else fails // 2
         while fails - passes > 1:
-            middle = (passes + fails) // 2
             if (yield from trying.fails(Probe(before[:middle] + found))):
                 fails = middle
             else:
                 passes = middle
+            middle = (passes + fails) // 2
+        dense = fails == len(before)
         found = (before[fails - 1], *found)
         before = before[: fails - 1]
     return found

@@ -117,20 +117,37 @@ def says(found: Found, total: int) -> str:
 
 def _finding(found: Found, total: int) -> Iterator[str]:
     if found.smallest is None:
-        whole = f"{counted(total, 'request')} did not bring the fault about"
-        yield f"{whole}." if found.complete else f"{whole} so far: {found.why}"
+        yield _nothing(found, total)
         return
     kept = len(found.smallest.indexes)
-    brings = "brings" if kept == 1 else "bring"
-    yield f"{counted(kept, 'request')} of {total:,} {brings} the fault about."
+    yield f"{counted(kept, 'request')} of {total:,} {_brings(kept)} the fault about."
     again, of = found.again
     if of:
         yield f"Sent again in the end, it failed {again} of {counted(of, 'time')}."
+    if again < of:
+        yield "So it comes only now and then: --trials 5, with another --out, may find fewer."
     if not found.complete:
         yield f"Perhaps fewer do: {found.why}"
 
 
-def _unknown(found: Found) -> Iterator[str]:
+def _nothing(found: Found, total: int) -> str:
+    whole = counted(total, "request")
+    if not found.complete:
+        return f"{whole} did not bring the fault about so far: {found.why}"
     if found.unknown:
-        why = f": {found.why_unknown}" if found.why_unknown else "."
-        yield f"{counted(found.unknown, 'probe')} said nothing and counted as passing{why}"
+        return f"Nobody can tell whether {whole} {_brings(total)} the fault about{_because(found)}"
+    return f"{whole} did not bring the fault about."
+
+
+def _unknown(found: Found) -> Iterator[str]:
+    if found.unknown and found.smallest is not None:
+        said = f"{counted(found.unknown, 'probe')} said nothing and counted as passing"
+        yield said + _because(found)
+
+
+def _because(found: Found) -> str:
+    return f": {found.why_unknown.rstrip('.')}." if found.why_unknown else "."
+
+
+def _brings(count: int) -> str:
+    return "brings" if count == 1 else "bring"
