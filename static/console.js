@@ -129,7 +129,16 @@ document.addEventListener("htmx:before:response", (event) => {
 document.addEventListener("htmx:after:swap", () => {
   lastAnswer = Date.now();
   showActs(document);
+  showTabIcon();
 });
+
+/* What renames the browser's tab names its icon too. It is set only when it is another one. */
+
+function showTabIcon() {
+  const wanted = document.querySelector("[data-tab-icon]")?.dataset.tabIcon;
+  const icon = byId("tab-icon");
+  if (wanted && icon.getAttribute("href") !== wanted) icon.setAttribute("href", wanted);
+}
 
 /* Keys. An element with data-key is pressed by that key; rows are elements with data-row. */
 

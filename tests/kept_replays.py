@@ -14,6 +14,7 @@ from app.domain.replay.summary import document
 from app.domain.replay.symptoms import Question, Symptom
 from app.domain.replay.tally import Tally, Trial
 from app.domain.replay.verdict import Verdict, two_sides, verdict
+from app.domain.replay_findings import Sent, replay_findings
 from app.store import replay_rows
 from app.store.database import writing
 from app.store.dump_tables import Dump
@@ -80,6 +81,7 @@ def replay(
             row.started_at = at
         if state == "done":
             _judge(row, targets, told, made, symptom)
+            row.found = row.found or _found(row, targets, told)
             row.finished_at = at + timedelta(minutes=6)
     return row
 
@@ -213,6 +215,24 @@ def _trial_row(  # noqa: PLR0917
         recipe=aftermath.recipe("0.5.23", {"enable_metrics": True}) if died else None,
         lateness_ms=None if state == "running" else trial.lateness_ms,
     )
+
+
+def _found(
+    row: Replay, targets: Sequence[Target], trials: Sequence[Trial]
+) -> dict[str, Any] | None:
+    """What it claims of its incident; the outcomes are told by the dump, as no file is made."""
+    if not row.summary or row.id is None:
+        return None
+    sides = []
+    for place, target in enumerate(targets):
+        document = row.summary if len(targets) == 1 else row.summary["AB"[place]]
+        deaths = [
+            (number, {**asdict(one.died), "says": one.died.says})
+            for number, one in enumerate(trials, 1)
+            if one.died and (number - 1) % len(targets) == place
+        ]
+        sides.append(Sent(target.name, document, row.artifact_id, deaths))
+    return replay_findings(row.id, sides).as_json()
 
 
 def _judge(

@@ -13,6 +13,7 @@ from app.domain.counting import counted
 from app.domain.figures import table
 from app.domain.findings import TELLING
 from app.domain.ladder import Kind
+from app.domain.places import Place
 
 Summary = Mapping[str, Any]
 
@@ -26,6 +27,7 @@ class Step:
     risk: str
     command: str | None = None  # to run on the server's host
     rung: Kind | None = None  # of the evidence ladder: it does the same, through an agent
+    place: Place | None = None  # where in the console it is done, where no rung does it
 
 
 # A stopped process refuses a blocking dump at once and one in disk sleep never ends it:
@@ -52,16 +54,19 @@ _SECOND_BUNDLE = Step(
     "Collect a second bundle a minute after the first.",
     "A minute without movement, with work inside, is a wedge; less is not.",
     "Read-only; /v1/loads may block the server while a scheduler is frozen with its lock.",
+    place="collect",
 )
 _ASK_ONCE = Step(
     "Ask /health once.",
     "The answers so far do not tell whether a token comes out.",
     "Sends one token; if it fails, /ready turns 503 and a load balancer may drain the server.",
+    place="ask once",
 )
 _EXACT_REQUEST = Step(
     "Save the request that seems to trigger it: paste its JSON or curl command on this incident.",
     "A request dump has finished requests only: what hangs is in none.",
     "What is pasted holds somebody's prompt.",
+    place="paste",
 )
 _STUCK = (_STACKS, _NO_POLLING, _EXACT_REQUEST)
 # By row of the health table, then by verdict.
@@ -124,16 +129,19 @@ _BY_CLAIM: Mapping[str, Step] = {
         "Register each server behind this address as a target of its own.",
         "Answers of several servers cannot be compared.",
         "None.",
+        place="register",
     ),
     "proxy-answered": Step(
         "Ask the server itself, past the proxy.",
         "What the proxy says is not what the server says.",
         "None.",
+        place="register",
     ),
     "no-access": Step(
         "Give this target its API key (the user key; the admin key does not open these).",
         "Load and settings are not known without it.",
         "None.",
+        place="edit target",
     ),
     "metrics-off": Step(
         "Start the server with --enable-metrics at its next restart.",
@@ -144,16 +152,19 @@ _BY_CLAIM: Mapping[str, Step] = {
         "Collect again under traffic, or record requests for a while and replay them.",
         "Nothing ran while this bundle was taken.",
         "None.",
+        place="collect",
     ),
     "counter-reset": Step(
         "Mark the restart on the timeline and find out who did it.",
         "Counters fell: the process is another one now.",
         "None.",
+        place="note",
     ),
     "restart-between-bundles": Step(
         "Mark the restart on the timeline and find out who did it.",
         "Counters fell: the process is another one now.",
         "None.",
+        place="note",
     ),
     "rank-skew": Step(
         "Compare the stacks and the host of the rank that differs with those of another.",
@@ -165,6 +176,7 @@ _BY_CLAIM: Mapping[str, Step] = {
         "Look at the longest stage, and record requests for a few minutes to replay the slow ones.",
         "The queue is short, so more replicas would not help.",
         "Recording changes a setting of the server, and writes prompts to its host's disk.",
+        place="record",
     ),
     "retraction": Step(
         "Lower --max-running-requests, or give the KV cache more memory.",

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.domain.claims import Claim, ProblemClass
 from app.domain.ladder import Kind
+from app.domain.places import Place
 
 Finding = Mapping[str, Any]  # as ``Conclusion.as_json`` writes it
 
@@ -36,13 +37,18 @@ TELLING = (
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """What would settle what is left open; *rung* is of the evidence ladder, if one does it."""
+    """What would settle what is left open; *rung* is of the evidence ladder, if one does it.
+
+    *place* is where in the console it is done, if it is done there; *place_id* of which replay.
+    """
 
     text: str
     why: str
     risk: str
     command: str | None = None
     rung: Kind | None = None
+    place: Place | None = None
+    place_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

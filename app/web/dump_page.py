@@ -17,7 +17,7 @@ from app.web import paging
 from app.web.dump_pictures import pictures
 from app.web.dump_query import PAGE_ROWS, TypedQuery, place_of
 from app.web.formats import cut, number, span, visible
-from app.web.incident_replays import replay_lines_of_dump
+from app.web.incident_replays import dump_replays
 from app.web.jobs import told
 from app.web.views import Shell
 from app.web.views.dump_requests import Fact, RequestTold, exactly, moment_of
@@ -72,7 +72,7 @@ def dump_page(session: Session, shell: Shell, dump_id: int, asked: TypedQuery) -
         pictures=pictures(_spread(dump), document),
         table=_table(session, dump, document, asked) if shown.is_read and document else None,
         siblings=siblings(session, dump),
-        replays=replay_lines_of_dump(session, dump_id),
+        replays=dump_replays(session, dump_id),
     )
 
 

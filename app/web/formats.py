@@ -10,7 +10,7 @@ from markupsafe import escape
 from app.domain.counting import counted
 from app.domain.report_parts import rfc3339
 
-THIN = "\u2009"
+THIN = "\u202f"  # a thin space at which no line breaks
 UNKNOWN = "not known"
 # Controls, and marks that turn the direction of writing: "exe.gpj" would read as "jpg.exe".
 _HARMFUL = re.compile(

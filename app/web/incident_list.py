@@ -31,6 +31,7 @@ from app.web.views.incident_list import (
     changed_since,
     mark_of,
 )
+from app.web.views.tab import icon_of_list
 
 PAGE_ROWS = 40
 MARK_MAX_LENGTH = 4 + 4 * PAGE_ROWS
@@ -100,6 +101,7 @@ def _fragment(
         changed=0,
         may_act=actor.role != "reader",
         tab_title=f"{f'({failing} failing) ' if failing else ''}{headline.says}" if alone else None,
+        tab_icon=icon_of_list(failing),
     )
 
 

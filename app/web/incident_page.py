@@ -32,7 +32,6 @@ from app.web.views.incidents import (
     VerdictTold,
 )
 from app.web.views.jobs import JobTold
-from app.web.views.ladder import LadderTold
 from app.web.views.same_faults import SameFaultsTold
 from app.web.views.signals import chips
 from app.web.views.timeline import Story
@@ -62,7 +61,8 @@ def incident_page(
     jobs = [_told(job, targets, shell.now) for job in jobs_at_work(session, incident.id)]
     told = ladder(session, incident.id, chosen=server, now=shell.now)
     replays = incident_replays(session, incident.id)
-    steps = _steps(session, judged, bundle, told, server)
+    here = [target for target in targets if target.deleted_at is None]
+    at = Standing(bundle, told, server, shell.role, has_target=bool(here)) if bundle else None
     return IncidentPage(
         shell=shell,
         incident=incident,
@@ -72,14 +72,12 @@ def incident_page(
         setup=_setup(judged.about or {}),
         verdict=_verdict(incident, judged, bundle),
         vitals=vitals(judged.about),
-        steps=[one for one in steps if replays.offer is None or not _is_replay(one)],
+        steps=_steps(session, judged, at, is_offered=replays.offer is not None),
         bundle=_last(session, bundle) if bundle else None,
-        targets=[target for target in targets if target.deleted_at is None],
+        targets=here,
         job=jobs[0] if jobs else None,
         more_jobs=jobs[1:],
-        following="events",
         may_act=shell.may_act,
-        names_tab=False,
         story=story,
         now=shell.now,
         evidence=_evidence(session, incident.id),
@@ -91,9 +89,12 @@ def incident_page(
     )
 
 
-def _is_replay(step: StepTold) -> bool:
-    """Whether the offer of a replay, which has a form to fill in, says it already."""
-    return step.text.startswith(REPLAY_ADVICE)
+def _steps(
+    session: Session, judged: Judgement, at: Standing | None, *, is_offered: bool
+) -> list[StepTold]:
+    """Without the replay, where the offer of one, which has a form filled in, says it already."""
+    steps = steps_told(session, judged.next_steps, at) if at else []
+    return [one for one in steps if not (is_offered and one.text.startswith(REPLAY_ADVICE))]
 
 
 def _evidence(session: Session, incident_id: int) -> list[EvidenceRow]:
@@ -136,18 +137,6 @@ def _setup(summary: Summary) -> str:
         f"sglang {version}" if version else None,
     )
     return " · ".join(str(part) for part in told if part)
-
-
-def _steps(
-    session: Session,
-    judged: Judgement,
-    bundle: BundleRow | None,
-    ladder_told: LadderTold,
-    server: str | None,
-) -> list[StepTold]:
-    if bundle is None:
-        return []
-    return steps_told(session, judged.next_steps, Standing(bundle, ladder_told, server))
 
 
 def _verdict(incident: Incident, judged: Judgement, bundle: BundleRow | None) -> VerdictTold:

@@ -11,7 +11,7 @@ from app.store.replays import replays_of, replays_of_dump, sides
 from app.store.tables import Replay
 from app.web.formats import visible
 from app.web.replay_words import finding
-from app.web.views.replay_form import IncidentReplays, ReplayLine, ReplayOfferTold
+from app.web.views.replay_form import IncidentReplays, ReplayLine, ReplayList, ReplayOfferTold
 
 MOST_LINES = 8
 _LEVELS = {
@@ -22,14 +22,14 @@ _STATES = {"running": "good", "interrupted": "warn", "refused": "warn", "failed"
 
 def incident_replays(session: Session, incident_id: int) -> IncidentReplays:
     """The newest replays of an incident, and the one to ask for next."""
-    lines = _lines(session, replays_of(session, incident_id)[:MOST_LINES])
+    newest = _newest(session, replays_of(session, incident_id))
     offer = next(iter(replay_offers(session, incident_id)), None)
-    return IncidentReplays(lines, _offer(offer) if offer else None)
+    return IncidentReplays(newest.lines, newest.total, _offer(offer) if offer else None)
 
 
-def replay_lines_of_dump(session: Session, dump_id: int) -> list[ReplayLine]:
+def dump_replays(session: Session, dump_id: int) -> ReplayList:
     """The newest replays of a dump's requests."""
-    return _lines(session, replays_of_dump(session, dump_id)[:MOST_LINES])
+    return _newest(session, replays_of_dump(session, dump_id))
 
 
 def _offer(offer: ReplayOffer) -> ReplayOfferTold:
@@ -38,8 +38,8 @@ def _offer(offer: ReplayOffer) -> ReplayOfferTold:
     return ReplayOfferTold(visible(offer.says), f"?{urlencode(given)}")
 
 
-def _lines(session: Session, replays: Sequence[Replay]) -> list[ReplayLine]:
-    return [_line(session, one) for one in replays]
+def _newest(session: Session, replays: Sequence[Replay]) -> ReplayList:
+    return ReplayList([_line(session, one) for one in replays[:MOST_LINES]], len(replays))
 
 
 def _line(session: Session, replay: Replay) -> ReplayLine:

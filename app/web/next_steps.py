@@ -9,6 +9,7 @@ from sqlmodel import Session
 from app.domain.advice import still_open, takes
 from app.store.diagnostics import diagnostics_of, items_of
 from app.store.tables import BundleRow, Diagnostic
+from app.web.step_places import place_of
 from app.web.views.diagnostic_finding import UNFINISHED, finding
 from app.web.views.incidents import Elsewhere, StepTold
 from app.web.views.ladder import LadderTold, LastRun
@@ -24,6 +25,8 @@ class Standing:
     bundle: BundleRow
     ladder: LadderTold
     server: str | None  # the key that was asked for in the URL
+    role: str  # of who looks
+    has_target: bool  # whether a registered target could be asked
 
 
 def steps_told(
@@ -63,6 +66,7 @@ def _told(
         command=step.get("command"),
         rung=rung,
         elsewhere=_elsewhere(standing) if rung else None,
+        place=place_of(step, standing.bundle, standing.role, has_target=standing.has_target),
         taken=_last(session, row) if row else None,
     )
 

@@ -21,6 +21,7 @@ _LIKENESSES = (
     ("same", "the same"),
     ("noise", "differ no more than batch size explains"),
     ("different", "differ by more"),
+    ("unjudged", "differ, by how much is not known"),
     ("unknown", "cannot be compared"),
 )
 
@@ -81,6 +82,7 @@ def _facts(stands: Standing, trial: ReplayTrial, told: Spread) -> Iterator[Fact]
         yield Fact("Lateness", _lateness(told))
     yield Fact("Concurrency", _concurrency(stands, plan, told))
     yield Fact("Lengths", _lengths(stands, told))
+    yield Fact("Times", _times(document))
     yield Fact("Answers", _answers(document))
     yield Fact("Cached", _cached(document))
     yield Fact("Prompts", _prompts(plan))
@@ -116,6 +118,15 @@ def _lengths(stands: Standing, told: Spread) -> str:
     return "; ".join(parts) or "not known"
 
 
+def _times(document: Mapping[str, Any]) -> str:
+    """Of the requests whose answer is as long as the recorded one."""
+    told = (document.get("ratio") or {}).get("e2e") or {}
+    if not told.get("n"):
+        return "compared once the replay has ended" if not document else "not known"
+    figures = ", ".join(f"{name} {told[name]:.3g} ×" for name in ("p50", "p90", "p99"))
+    return f"{figures} the recorded ones, {counted(told['n'], 'pair')} of equal length"
+
+
 def _answers(document: Mapping[str, Any]) -> str:
     outputs = document.get("outputs")
     if not outputs:
@@ -130,7 +141,7 @@ def _cached(document: Mapping[str, Any]) -> str:
     if not of:
         return "not known"
     was, now = cached["recorded"] / of, cached["replayed"] / of
-    return f"{now:.0%} of {counted(of, 'prompt token')} now, {was:.0%} recorded"
+    return f"{now * 100:.0f} % of {number(of)} prompt tokens now, {was * 100:.0f} % recorded"
 
 
 def _prompts(plan: Mapping[str, Any]) -> str:

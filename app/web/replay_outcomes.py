@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 from sqlmodel import Session
 
+from app.domain.counting import counted
 from app.domain.replay.outcomes import ERROR_CLASSES
 from app.domain.replay.readings import name_of
 from app.errors import Malformed
@@ -121,4 +122,5 @@ def _finding(stands: Standing, wanted: Wanted) -> str:
         count = sum(int(one.errors.get(wanted.error) or 0) for one in trials)
         error = next(one for one in ERROR_CLASSES if one == wanted.error)
         return f"{count:,} of {answered + failed:,} outcomes: {name_of(error)}"
-    return f"{answered:,} of {answered + failed:,} requests were answered, {failed:,} failed"
+    of = counted(answered + failed, "request was", "requests were")
+    return f"{answered:,} of {of} answered, {failed:,} failed"

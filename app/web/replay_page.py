@@ -12,7 +12,7 @@ from app.web.replay_progress import progress_of
 from app.web.replay_standing import Standing, replay_told, sides_told, standing
 from app.web.replay_steps import form_query, recipe_told, then_steps
 from app.web.replay_trials import error_heads, error_rows, trial_rows
-from app.web.replay_words import finding
+from app.web.replay_words import title_of
 from app.web.views import Shell
 from app.web.views.dump_requests import Fact
 from app.web.views.replays import PlanTold, ReplayPage, Rest, SideTold
@@ -31,7 +31,7 @@ def replay_page(
     told = replay_told(stands, shell.now)
     return ReplayPage(
         shell=shell,
-        finding=finding(stands.replay, [one.name for one in stands.targets], stands.trials),
+        finding=title_of(stands),
         replay=told,
         progress=progress_of(session, stands, shell.now),
         plans=plans_told(stands),

@@ -13,6 +13,7 @@ LEFT, RIGHT, TOP, FOOT = 58.0, 592.0, 40.0, 364.0
 RAIL_Y, RAIL_X = 20.0, 616.0  # of those without an answer, and without a recorded time
 BARS_LEFT, BAR_STEP, BARS_TOP, BARS_FOOT = 6.0, 33.0, 18.0, 70.0
 LEAST_BAR = 1.5
+FEW = 40
 _LEAST_SECONDS = 0.001
 _HALF_DECADE = 0.47712  # log10(3)
 _MOST_HALF_STEPS = 3  # decades, beyond which only powers of ten are named
@@ -32,6 +33,7 @@ def scatter(told: Spread) -> Scatter:
         band=canvas.band(told.noise),
         diagonal=f"M{LEFT} {FOOT}L{RIGHT} {TOP}",
         dots="".join(f"M{x} {y}h0" for x, y in canvas.places(plain)),
+        few=len(plain) <= FEW,
         slower="".join(_triangle(x, y) for x, y in canvas.places(slower)),
         failed="".join(_cross(x, y) for x, y in canvas.places(failed)),
         cells=list(canvas.density(told.cells)),

@@ -49,11 +49,14 @@ def _running(session: Session, stands: Standing, now: datetime) -> RunningTold |
 
 
 def _about(stands: Standing, trial: ReplayTrial, elapsed_seconds: float) -> float | None:
-    """How long the trial takes: by its times, else by how fast answers have come."""
+    """How long the trial takes: by its times, else by how fast answers have come.
+
+    None once it took longer: the last answers are waited for.
+    """
     plan = (stands.replay.plans or {}).get(trial.side) or {}
     if stands.options.mode == "open":
         span = plan.get("span_seconds")
-        return float(span) if span else None
+        return float(span) if span and span > elapsed_seconds else None
     ended = trial.completed + trial.failed
     return elapsed_seconds * (trial.planned or 0) / ended if ended else None
 

@@ -9,7 +9,7 @@ from sqlmodel import Session
 from app.domain.counting import counted
 from app.domain.replay import agreed
 from app.domain.replay.options import Options
-from app.store import replays
+from app.store import attempts, replays
 from app.store.bundles import get_bundle
 from app.store.dumps import get_dump
 from app.store.evidence import get_artifact
@@ -20,6 +20,11 @@ from app.web.views.jobs import LONGEST_TOLD, WAITED_LONG
 from app.web.views.replays import ReplayTold, SideTold
 
 Document = Mapping[str, Any]
+
+_LEFT_THERE = (
+    "Its worker is not heard. What that measured in the last 0.3 s may lie there still, and is"
+    " added once it is back; gone on with before that, those requests are sent again."
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class Standing:
     file: str
     dump: Dump | None
     job: Job | None
+    worker_is_silent: bool  # the one that had its job last
     documents: Mapping[str, Document]
     versions: Mapping[str, str]  # by side, as its bundle or the last look told
 
@@ -79,13 +85,15 @@ def standing(session: Session, replay_id: int) -> Standing:
     replay = replays.get_replay(session, replay_id)
     targets = replays.sides(session, replay)
     trials = replays.trials_of(session, replay_id)
+    job = get_job(session, replay.job_id) if replay.job_id else None
     return Standing(
         replay=replay,
         targets=targets,
         trials=trials,
         file=visible(get_artifact(session, replay.artifact_id).name),
         dump=get_dump(session, replay.dump_id) if replay.dump_id else None,
-        job=get_job(session, replay.job_id) if replay.job_id else None,
+        job=job,
+        worker_is_silent=bool(job and job.worker and attempts.is_silent(session, job.worker)),
         documents=_documents(replay),
         versions=dict(_versions(session, targets, trials)),
     )
@@ -95,6 +103,8 @@ def replay_told(stands: Standing, now: Any) -> ReplayTold:  # noqa: ANN401
     """The replay as its templates have it."""
     replay, job = stands.replay, stands.job
     reason = job.reason if job and replay.state in ("failed", "interrupted") else None
+    if reason and replay.state == "interrupted" and stands.worker_is_silent:
+        reason = f"{reason} {_LEFT_THERE}"
     return ReplayTold(
         id=stands.id,
         incident_id=replay.incident_id,

@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 from app.domain.counting import counted
 from app.domain.replay.agreed import MOST_TRIALS
 from app.domain.replay.command_lines import CommandLine, Known, bisect_line, reduce_line
+from app.domain.replay.readings import name_of
 from app.domain.replay.steps import ranges
-from app.domain.replay.symptoms import Symptom
+from app.domain.replay.symptoms import MOST_BLIND_SHARE, Symptom
 from app.domain.replay.verdict import ESTABLISHED_TRIALS
 from app.web.formats import visible
 from app.web.replay_standing import Standing
@@ -18,8 +19,15 @@ from app.web.views.replays import RecipeTold, ThenStep
 
 MOST_ALONE = 300  # requests that a link can name
 _SMALLEST = "smallest.jsonl"
+_FILL_IN = "Fill in the form"
 _SYMPTOMS: dict[str, Symptom] = {one: one for one in get_args(Symptom)}
 _SHOWN = ("reproduced", "reproduced sometimes")
+_RECIPE = ThenStep(
+    "Have the next death leave a coredump",
+    "started with this environment, the target writes down the kernel that faulted",
+    "Show the recipe",
+    place="#recipe",
+)
 
 
 def form_query(stands: Standing, **changes: object) -> str:
@@ -55,12 +63,10 @@ def then_steps(stands: Standing) -> list[ThenStep]:
     """The steps that follow from how far it is, the nearest first."""
     replay = stands.replay
     found = list(_alone(stands))
-    if replay.state != "done":
-        return found
-    if replay.verdict in _SHOWN:
-        found += _shown(stands)
-    else:
-        found += _open_still(stands)
+    if replay.state == "done":
+        found += _shown(stands) if replay.verdict in _SHOWN else _open_still(stands)
+    if recipe_told(stands):
+        found.append(_RECIPE)
     return found
 
 
@@ -94,7 +100,7 @@ def _alone(stands: Standing) -> Iterator[ThenStep]:
     if stands.replay.state == "running":
         why = f"{why}; once this replay has ended"
     query = form_query(stands, select=ranges(sorted(set(indexes))))
-    yield ThenStep(what, why, query, "Fill in the form", None)
+    yield ThenStep(what, why, _FILL_IN, form=query)
 
 
 def _suspected(stands: Standing) -> Sequence[int]:
@@ -116,9 +122,8 @@ def _shown(stands: Standing) -> Iterator[ThenStep]:
             f"Send it {ESTABLISHED_TRIALS} times",
             f"{ESTABLISHED_TRIALS} of {ESTABLISHED_TRIALS} make it established. "
             "Somebody starts the target again between the trials.",
-            form_query(stands, trials=ESTABLISHED_TRIALS),
-            "Fill in the form",
-            None,
+            _FILL_IN,
+            form=form_query(stands, trials=ESTABLISHED_TRIALS),
         )
     known = replace(_known(stands, stands.file), selection=stands.replay.selection or None)
     yield _to_run(
@@ -131,9 +136,8 @@ def _shown(stands: Standing) -> Iterator[ThenStep]:
         yield ThenStep(
             "Compare with another build",
             "the same requests to both, trials alternating",
-            f"{form_query(stands)}#other",
             "Choose side B",
-            None,
+            form=f"{form_query(stands)}#other",
         )
     yield _to_run(
         "Find the commit",
@@ -144,23 +148,57 @@ def _shown(stands: Standing) -> Iterator[ThenStep]:
 
 
 def _open_still(stands: Standing) -> Iterator[ThenStep]:
+    """More of the same only where more of the same can tell more."""
+    spoilt = list(_spoilt(stands)) if stands.replay.verdict == "inconclusive" else []
+    yield from spoilt or _more_looks(stands)
+    if stands.replay.selection:
+        yield ThenStep(
+            "Send all requests of the file",
+            "the load around the chosen ones may be part of it",
+            _FILL_IN,
+            form=form_query(stands, select=None),
+        )
+
+
+def _spoilt(stands: Standing) -> Iterator[ThenStep]:
+    """What to set right first: failures of our own making, and requests that went out late."""
+    told = [stands.told_of(one) for one in stands.trials if one.started_at]
+    unclear = [one for one in told if one.get("symptom_was") == "unclear"]
+    if any(one["fidelity"]["valid"] is False for one in unclear):
+        yield ThenStep(
+            "Send it at half the speed",
+            "this machine could not keep the times. Or have a quieter machine send it.",
+            _FILL_IN,
+            form=form_query(stands, speed=f"{stands.options.speed / 2:g}"),
+        )
+    own = [error for one in unclear for error in one["errors"] if error["own_making"]]
+    if sum(error["count"] for error in own) > MOST_BLIND_SHARE * sum(
+        one["sent"] for one in unclear
+    ):
+        most = max(own, key=lambda error: int(error["count"]))
+        yield ThenStep(
+            "Read why requests failed",
+            f"{name_of(most['class'])}: of our own making, so the fault had no chance to show",
+            "Show them",
+            outcomes=f"?error={most['class']}",
+        )
+        yield ThenStep(
+            "Choose another target, or other requests",
+            "it has to offer what is sent",
+            _FILL_IN,
+            form=form_query(stands, target=None),
+        )
+
+
+def _more_looks(stands: Standing) -> Iterator[ThenStep]:
     wanted = stands.replay.trials_wanted
     if wanted < MOST_TRIALS:
         trials = max(ESTABLISHED_TRIALS, min(MOST_TRIALS, 2 * wanted))
         yield ThenStep(
             f"Send it {trials} times",
             "what comes once in a while needs more than one look",
-            form_query(stands, trials=trials),
-            "Fill in the form",
-            None,
-        )
-    if stands.replay.selection:
-        yield ThenStep(
-            "Send all requests of the file",
-            "the load around the chosen ones may be part of it",
-            form_query(stands, select=None),
-            "Fill in the form",
-            None,
+            _FILL_IN,
+            form=form_query(stands, trials=trials),
         )
 
 
@@ -178,7 +216,7 @@ def _known(stands: Standing, file: str) -> Known:
 
 def _to_run(what: str, why: str, line: CommandLine) -> ThenStep:
     words = " and ".join(filter(None, [", ".join(line.fill_in[:-1]), *line.fill_in[-1:]]))
-    return ThenStep(what, f"{why} Fill in {words}." if words else why, None, "", line.text)
+    return ThenStep(what, f"{why} Fill in {words}." if words else why, command=line.text)
 
 
 def _script(recipe: dict[str, Any]) -> str:

@@ -36,14 +36,15 @@ def error_heads(stands: Standing) -> list[str]:
 
 
 def error_rows(session: Session, stands: Standing) -> list[ErrorRow]:
-    """Failures by class, the most frequent first."""
+    """Failures by class: what the target's going away explains first, then the most frequent."""
     totals: dict[ErrorClass, int] = {}
     for trial in stands.trials:
         for error in ERROR_CLASSES:
             if count := trial.errors.get(error):
                 totals[error] = totals.get(error, 0) + int(count)
     ordered = sorted(totals, key=lambda error: (-totals[error], error))
-    return [_error(session, stands, error) for error in ordered]
+    rows = [_error(session, stands, error) for error in ordered]
+    return sorted(rows, key=lambda row: not row.bad)
 
 
 def _trial(stands: Standing, trial: ReplayTrial) -> TrialRow:
@@ -72,7 +73,9 @@ def _outcome(stands: Standing, trial: ReplayTrial, document: Any) -> tuple[str, 
     if trial.died:
         sure = "went away" if trial.died.get("certain") else "seems to have gone away"
         level = "bad" if trial.died.get("certain") else "warn"
-        return level, f"{sure} after request {trial.died.get('last_sent')}"
+        unsent = int(trial.errors.get("not-sent") or 0)
+        rest = f", {number(unsent)} not sent" if unsent else ""
+        return level, f"{sure} after request {trial.died.get('last_sent')}{rest}"
     if trial.state == "running":
         return "unknown", "running"
     if trial.started_at is None:

@@ -25,6 +25,8 @@ _COUNT = re.compile(r"^Shown in \d+ of \d+ trials?\. ")
 
 def finding(replay: Replay, names: Sequence[str], trials: Sequence[ReplayTrial] = ()) -> str:
     """The title of a replay's page. Without its *trials* it does not name requests."""
+    if replay.state == "running":
+        return _at_work(replay, names, [one for one in trials if one.died])
     if (at_once := _pending(replay, " and ".join(names))) is not None:
         return at_once
     if replay.state != "done":
@@ -32,6 +34,11 @@ def finding(replay: Replay, names: Sequence[str], trials: Sequence[ReplayTrial] 
     if len(names) > 1:
         return _of_two(replay, names)
     return _of_one(replay, names[0], [one for one in trials if one.died])
+
+
+def title_of(stands: Standing) -> str:
+    """The title of its page."""
+    return finding(stands.replay, [one.name for one in stands.targets], stands.trials)
 
 
 def verdict_told(stands: Standing) -> ReplayVerdict | None:
@@ -64,11 +71,17 @@ def _pending(replay: Replay, names: str) -> str | None:
     if replay.state == "planned":
         planned = counted(replay.planned or 0, "request")
         return f"{planned} would go to {visible(names)}; nothing was sent yet"
-    if replay.state == "running":
-        of = counted(replay.total or 0, "request")
-        failed = f", {replay.failed:,} failed" if replay.failed else ""
-        return f"{replay.sent:,} of {of} sent to {visible(names)}{failed}"
     return None
+
+
+def _at_work(replay: Replay, names: Sequence[str], deaths: Sequence[ReplayTrial]) -> str:
+    """No count: how far it is changes under the title, and stands below it."""
+    if not deaths:
+        return f"Sending {counted(replay.total or 0, 'request')} to {visible(' and '.join(names))}"
+    last = deaths[-1]
+    told = last.died or {}
+    went = "went away" if told.get("certain") else "seems to have gone away"
+    return f"{visible(names['AB'.index(last.side)])} {went} after request {told.get('last_sent')}"
 
 
 def _stopped(replay: Replay) -> str:
@@ -140,11 +153,9 @@ def _why(stands: Standing) -> str:
 def _so_far(stands: Standing) -> ReplayVerdict:
     deaths = stands.deaths
     finished = [one for one in stands.trials if one.state == "done" and one.started_at]
-    over = "" if stands.replay.state == "running" else " It is judged once it has ended."
+    over = "" if stands.replay.state == "running" else " It is judged once all of it was sent."
     if deaths:
-        line = (
-            f"The target went away in {len(deaths)} of {counted(len(finished), 'finished trial')}."
-        )
+        line = _went_away(stands, finished)
         why = visible(str((deaths[-1].died or {}).get("says")))
         return ReplayVerdict("bad", "bad", line, None, why, None, list(_chips(stands)))
     line = "Nothing is known yet."
@@ -152,6 +163,18 @@ def _so_far(stands: Standing) -> ReplayVerdict:
         line = f"The target stayed up in {counted(len(finished), 'finished trial')}."
     why = f"What is looked for: {stands.replay.symptom}.{over}"
     return ReplayVerdict("unknown", "unknown", line, None, why, None, list(_chips(stands)))
+
+
+def _went_away(stands: Standing, finished: Sequence[ReplayTrial]) -> str:
+    """In how many trials; of two sides each by its name, the one that did it most often first."""
+    counts = []
+    for side, name in zip("AB", stands.names, strict=False):
+        died = sum(one.side == side for one in stands.deaths)
+        counts.append((died, sum(one.side == side for one in finished), name))
+    (died, of, name), *others = sorted(counts, reverse=True)
+    who = name if len(stands.names) > 1 else "The target"
+    rest = "".join(f"; {name} in {died} of {of}" for died, of, name in others if of)
+    return f"{who} went away in {died} of {counted(of, 'finished trial')}{rest}."
 
 
 def _status(documents: Mapping[str, Mapping[str, Any]]) -> str | None:

@@ -29,6 +29,7 @@ from app.web.render import render
 from app.web.replay_page import replay_page, rest_of
 from app.web.replay_progress import progress_of
 from app.web.replay_standing import replay_told, standing
+from app.web.replay_words import title_of
 from app.web.views.jobs import Following as HowFollowed
 from app.web.views.replays import ReplayProgress, ReplayRest
 
@@ -180,6 +181,7 @@ def _progress(
 ) -> ReplayProgress:
     stands = standing(session, replay_id)
     return ReplayProgress(
+        finding=title_of(stands),
         replay=replay_told(stands, now),
         progress=progress_of(session, stands, now),
         following=following,

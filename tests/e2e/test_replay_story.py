@@ -32,7 +32,7 @@ def slow() -> Iterator[ReplayTarget]:
 
 @pytest.fixture
 def crash(tmp_path: Path) -> Path:
-    """Requests 20 ms apart, each answered in four steps."""
+    """Requests 100 ms apart, each answered in four steps."""
     file = tmp_path / "crash_dump_2026-11-30_02-31-07.pkl"
     file.write_bytes(recorded.dump([_request(number, "cumulative") for number in range(REQUESTS)]))
     return file
@@ -49,7 +49,7 @@ def stuck(tmp_path: Path) -> Path:
 
 def _request(number: int, kind: str) -> tuple[object, ...]:
     asked, answer, _, _ = recorded.request(number, text=kind, input_ids=None, stream=True)
-    at = recorded.BEGAN + number / 50
+    at = recorded.BEGAN + number / 10
     return asked, answer, at, at + 0.05
 
 
@@ -93,7 +93,10 @@ def test_a_crash_comes_back_on_a_clean_target_and_the_page_says_after_which_requ
     expect(page.locator("#trials")).to_contain_text("went away after request")
     expect(page.locator("#errors")).to_contain_text("connection refused")
     expect(page.locator("#recipe")).to_contain_text("CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1")
-    expect(page).to_have_title(re.compile("done · replay"))
+    expect(page).to_have_title(re.compile("^done · replay"))
+    expect(page.locator("#tab-icon")).to_have_attribute("href", re.compile("favicon-done"))
+    page.get_by_role("link", name="Show the recipe").click()
+    expect(page.locator("#recipe")).to_be_in_viewport()
 
     _leads_on(page)
 
@@ -123,9 +126,12 @@ def test_a_replay_is_followed_live_and_stopped_by_a_key(
 
     progress = page.locator("#progress")
     expect(progress).to_contain_text("1 answered")  # followed: nobody loaded the page again
-    expect(page).to_have_title(re.compile(r"50 % · replay \d+"))
+    expect(page).to_have_title(re.compile(r"^50 % · replay \d+"))
+    icon, heading = page.locator("#tab-icon"), page.get_by_role("heading", level=1)
+    expect(icon).to_have_attribute("href", re.compile("favicon-running"))
+    expect(heading).to_have_text("Sending 2 requests to slow-1")  # it waited for a worker before
     page.keyboard.press(".")
-    heading = page.get_by_role("heading", level=1)
+    expect(icon).to_have_attribute("href", re.compile(r"favicon\.svg"))
     expect(heading).to_contain_text("was cancelled after 1 of 2 requests")
     expect(page.locator("#consent")).to_contain_text("what was answered is not sent again")
 
@@ -141,13 +147,13 @@ def test_a_replay_is_asked_for_and_held_back_without_javascript(
     page.get_by_label("busy-1").check()
     page.get_by_role("button", name="Show what would be sent").click()
     heading = page.get_by_role("heading", level=1)
-    for _ in range(40):
+    for _ in range(400):
         if "would go to" in heading.inner_text():
             break
         page.wait_for_timeout(250)
         page.reload()
     page.get_by_role("button", name="Send 3 requests").click()
-    for _ in range(40):
+    for _ in range(400):
         if "held back" in heading.inner_text():
             break
         page.wait_for_timeout(250)

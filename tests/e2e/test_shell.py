@@ -1,6 +1,7 @@
 """The shell in a real browser, under the real content security policy."""
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.e2e.conftest import Open
 
@@ -11,6 +12,7 @@ def test_the_shell_works_by_keys_and_remembers_the_theme(opened: Open) -> None:
     page = opened("/settings", viewport={"width": 390, "height": 844})
 
     page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
     assert page.locator("#keys dl").inner_text().count("g i") == 1
     page.keyboard.press("Escape")
     page.keyboard.press("g")
@@ -20,7 +22,7 @@ def test_the_shell_works_by_keys_and_remembers_the_theme(opened: Open) -> None:
     page.click("[data-act=theme]")
     chosen = page.evaluate("document.documentElement.dataset.theme")
     page.reload()
-    assert page.locator("html").get_attribute("data-theme") == chosen
+    expect(page.locator("html")).to_have_attribute("data-theme", chosen)
 
 
 def test_an_error_lands_in_its_place_and_goes_away_by_key(opened: Open) -> None:
@@ -36,4 +38,4 @@ def test_an_error_lands_in_its_place_and_goes_away_by_key(opened: Open) -> None:
 
     page.locator("h1").click()
     page.keyboard.press("Escape")
-    assert page.locator("#notice").inner_text().strip() == ""
+    expect(page.locator("#notice")).to_have_text("")

@@ -114,7 +114,7 @@ def see_answers_land(page: Page) -> None:
 def read_the_verdict(page: Page) -> None:
     """When the bundle is whole the page is drawn anew, with its verdict."""
     verdict = page.get_by_role("region", name="Verdict")
-    expect(verdict).to_be_visible(timeout=20_000)
+    expect(verdict).to_be_visible()
     expect(page.locator("#signals tbody tr").first).to_be_visible()
     page.goto("/incidents/1")
     expect(page.locator("h1")).not_to_have_text("gpu-14 answers but generates nothing")

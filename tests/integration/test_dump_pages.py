@@ -154,9 +154,9 @@ def test_a_long_text_is_shown_in_part_and_says_what_is_left(
     operator: TestClient, dump: Dump
 ) -> None:
     _, page = _unseal(operator, dump, 58, tier="T2", reason="how long is it")
-    assert "50\u2009000 characters" in page
-    assert "Show more, 38\u2009000 characters" in page
-    assert "10\u2009000 characters more are in the download only" in page
+    assert "50\u202f000 characters" in page
+    assert "Show more, 38\u202f000 characters" in page
+    assert "10\u202f000 characters more are in the download only" in page
     assert page.count("x" * 2_000) == 1 + 38_000 // 2_000
 
 

@@ -1,15 +1,20 @@
 """Next steps on an incident's page: each with the button that does it, where one does."""
 
 import re
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
 
 import pytest
 from fastapi.testclient import TestClient
 
+from app.domain.findings import Conclusion, Open
+from app.domain.places import Place
+from app.domain.replay_findings import Sent, replay_findings
 from app.protocol.messages import Check, Readiness
 from app.store.stores import Stores
 from app.store.tables import Host, Incident, Target
-from tests import hosts, make, situations
+from tests import hosts, kept_replays, make, recorded, situations
 
 AT = datetime.now(UTC) - timedelta(minutes=5)
 SOON = AT + timedelta(minutes=1)
@@ -196,3 +201,78 @@ def test_a_crash_dump_that_cannot_be_written_hides_no_old_ones(
     assert found is not None
     assert "not known</span>: old dumps may lie in its folders" in found[0]
     assert button(found[0], "server dumps") is not None
+
+
+def open_still(stores: Stores, *steps: dict[str, Any]) -> None:
+    """An incident whose server is well, with a replay that left *steps*, as its job keeps them."""
+    target = make.target(stores)
+    incident = make.incident(stores, "It crashed", target, at=AT)
+    make.bundle(stores, incident, target, situations.healthy(), at=AT)
+    dump = make.dump(stores, incident, recorded.dump([recorded.request(0)]), at=AT)
+    clean = make.target(stores, "debug-1", clean=True)
+    found = {**Conclusion(()).as_json(), "settles": list(steps)}
+    trial = kept_replays.outcomes(1)
+    kept_replays.replay(stores, incident, dump, clean, trials=[trial], at=AT, found=found)
+
+
+def test_what_a_replay_leaves_to_be_done_is_on_its_page(
+    operator: TestClient, reader: TestClient, stores: Stores
+) -> None:
+    sent = Sent("debug-1", {"verdict": "reproduced", "status": "supported"}, 1)
+    open_still(stores, *replay_findings(1, [sent]).as_json()["settles"])
+
+    for client in (operator, reader):
+        part = steps(client)
+        assert "Reduce the requests of replay 1 to the smallest set" in part
+        assert '<a class="button" href="/replays/1#then">Open replay 1</a>' in part
+    assert 'id="then"' in operator.get("/replays/1").text
+
+
+PLACES = {
+    "collect": ("operator", "#rung-bundle"),
+    "ask once": ("operator", "#confirm-probe"),
+    "note": ("operator", "#note"),
+    "record": ("operator", "/incidents/1/recording"),
+    "paste": ("operator", "/incidents/1/payload"),
+    "ask for a replay": ("operator", "/incidents/1/replays/new"),
+    "register": ("admin", "/targets/new"),
+    "edit target": ("admin", "/targets/1/edit"),
+    "replay": ("reader", "/replays/7#then"),
+}
+ROLES = ("reader", "operator", "admin")
+
+
+ONE_OF: dict[str, Place] = {one: one for one in get_args(Place)}
+
+
+def test_every_place_that_a_step_can_name_is_linked() -> None:
+    assert set(PLACES) == set(ONE_OF)
+
+
+@pytest.mark.parametrize("place", [pytest.param(one, id=one.replace(" ", "-")) for one in PLACES])
+def test_a_step_links_to_the_page_where_it_is_done(
+    request: pytest.FixtureRequest, stores: Stores, place: str
+) -> None:
+    least, href = PLACES[place]
+    told = Open("Do it now.", "It is due.", "None.", place=ONE_OF[place], place_id=7)
+    open_still(stores, asdict(told))
+
+    for role in ROLES:
+        client = request.getfixturevalue(role)
+        part = steps(client)
+        assert "Do it now." in part
+        assert (f'href="{href}"' in part) == (ROLES.index(role) >= ROLES.index(least)), role
+        page, _, anchor = href.partition("#")
+        answer = client.get(page or "/incidents/1")
+        if f'href="{href}"' in part and place != "replay":
+            assert answer.status_code == 200, "the link leads to a page"
+            assert not anchor or f'id="{anchor}"' in answer.text, "and to a place on it"
+
+
+def test_a_step_of_an_older_version_has_no_link(operator: TestClient, stores: Stores) -> None:
+    open_still(stores, {"text": "Do it now.", "why": "It is due.", "risk": "None."})
+
+    part = steps(operator)
+
+    assert "Do it now." in part
+    assert "<a" not in part.partition("Do it now.")[2]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +16,7 @@ from app.store.dump_tables import Dump
 from app.store.stores import Stores
 from app.store.tables import Incident, Job, Replay, ReplayOutcome, Target
 from app.web.live import LiveJobs
-from tests import kept_replays, make, recorded
+from tests import kept_replays, make, recorded, situations
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +46,7 @@ def died(stores: Stores, incident: Incident, dump: Dump, clean: Target) -> Repla
 
 
 def _title(page: str) -> str:
-    found = re.search(r"<h1>(.*?)</h1>", page, re.DOTALL)
+    found = re.search(r"<h1[^>]*>(.*?)</h1>", page, re.DOTALL)
     assert found is not None
     return re.sub(r"<.*?>", "", found[1])
 
@@ -64,10 +65,14 @@ def test_the_page_of_a_replay_is_its_finding_with_what_it_rests_on(
     assert "Reproduced in 2 of 2 trials." in page
     assert f'href="/replays/{died.id}/outcomes?trial=1&amp;from=344"' in page
     assert "It is established once all of 3 trials show it." in page
-    assert page.index('aria-label="Verdict"') < page.index('id="then"') < page.index('id="trials"')
+    order = ('aria-label="Verdict"', 'id="then"', 'id="trials"', 'id="recipe"')
+    assert sorted(order, key=page.index) == list(order)
+    assert '<a class="button" href="#recipe">Show the recipe</a>' in page
+    errors = page.split('id="errors"')[1]
+    assert errors.index("connection reset") < errors.index("connection refused"), "bad ones first"
     assert "Fill in RESTART." in page
     assert "--restart RESTART --out smallest.jsonl" in page
-    assert "Fill in GOOD_REV, BAD_REV and LAUNCH." in page
+    assert "Fill in GOOD_REV, BAD_REV, CHECKOUT and LAUNCH." in page
 
 
 def test_a_death_offers_the_recipe_that_leaves_evidence_of_the_next_one(
@@ -100,7 +105,7 @@ def test_two_sides_are_set_apart_in_the_title_and_in_each_table(
     [
         pytest.param("waiting", "Replay 1 waits for a worker", "Cancel the replay", id="waiting"),
         pytest.param(
-            "running", "287 of 500 requests sent to debug-1, 2 failed", "hx-sse:connect",
+            "running", "Sending 500 requests to debug-1", "hx-sse:connect",
             id="running",
         ),
         pytest.param(
@@ -141,14 +146,115 @@ def test_a_trial_that_runs_tells_of_its_requests_and_the_tab_carries_the_share(
     operator: TestClient, stores: Stores, incident: Incident, dump: Dump, clean: Target
 ) -> None:
     half = [kept_replays.outcomes(stops_at=287)]
-    kept_replays.replay(stores, incident, dump, clean, trials=half, state="running", size=500)
+    kept_replays.replay(
+        stores, incident, dump, clean, trials=half, state="running", size=500, at=datetime.now(UTC)
+    )
 
     part = operator.get("/replays/1/progress").text
 
     assert "<title>57 % · replay 1 · incident console</title>" in part
+    assert '<h1 id="finding" hx-swap-oob="true">Sending 500 requests to debug-1</h1>' in part
     assert 'aria-valuenow="287"' in part
     assert "of about 2 min" in part
     assert 'data-key="."' in part
+
+
+@pytest.mark.parametrize(
+    ("state", "icon"),
+    [
+        pytest.param("waiting", "favicon-running.svg", id="waiting"),
+        pytest.param("planned", "favicon.svg", id="planned"),
+        pytest.param("running", "favicon-running.svg", id="running"),
+        pytest.param("cancelled", "favicon.svg", id="cancelled"),
+        pytest.param("interrupted", "favicon-stopped.svg", id="interrupted"),
+        pytest.param("failed", "favicon-failing.svg", id="failed"),
+        pytest.param("done", "favicon-done.svg", id="done"),
+    ],
+)
+def test_the_icon_of_the_tab_carries_the_state(  # noqa: PLR0917
+    reader: TestClient,
+    stores: Stores,
+    incident: Incident,
+    dump: Dump,
+    clean: Target,
+    state: str,
+    icon: str,
+) -> None:
+    trials = [kept_replays.outcomes(9)] if state in ("running", "done") else []
+    kept_replays.replay(stores, incident, dump, clean, trials=trials, state=state, size=9)
+
+    page = reader.get("/replays/1").text
+    part = reader.get("/replays/1/progress").text
+
+    assert re.search(rf'<link rel="icon" id="tab-icon" href="/static/{icon}\?v=', page)
+    assert f'data-tab-icon="/static/{icon}?v=' in part
+    assert reader.get(f"/static/{icon}").headers["content-type"] == "image/svg+xml"
+
+
+def test_two_sides_at_work_are_told_apart_by_name(
+    reader: TestClient, stores: Stores, incident: Incident, dump: Dump, clean: Target
+) -> None:
+    good = make.target(stores, "debug-good", clean=True)
+    trials = [
+        kept_replays.outcomes(seed=1),
+        kept_replays.outcomes(dies_at=343, seed=2),
+        kept_replays.outcomes(stops_at=20),
+    ]
+    kept_replays.replay(stores, incident, dump, good, clean, trials=trials, state="running")
+
+    page = reader.get("/replays/1").text
+
+    assert _title(page) == "debug-1 went away after request 344"
+    assert "debug-1 went away in 1 of 1 finished trial; debug-good in 0 of 1." in page
+
+
+def test_what_failed_by_our_own_making_is_to_be_set_right_before_it_is_sent_again(
+    operator: TestClient, stores: Stores, incident: Incident, dump: Dump, clean: Target
+) -> None:
+    refused = [
+        (replace(one, error="not-found", status=404, completion_tokens=None), recorded)
+        for one, recorded in kept_replays.outcomes(20)
+    ]
+    kept_replays.replay(stores, incident, dump, clean, trials=[refused])
+
+    then = operator.get("/replays/1").text.split('id="then"')[1].split("</section>")[0]
+
+    assert 'href="/replays/1/outcomes?error=not-found">Show them</a>' in then
+    assert "Choose another target" in then
+    assert "target=" not in then, "another one is to be chosen"
+    assert "times</b>" not in then, "the same again would fail the same"
+
+
+def test_what_was_sent_too_late_is_to_be_sent_slower(
+    operator: TestClient, stores: Stores, incident: Incident, dump: Dump, clean: Target
+) -> None:
+    late = [(replace(one, lateness_ms=90.0), told) for one, told in kept_replays.outcomes(200)]
+    kept_replays.replay(stores, incident, dump, clean, trials=[late])
+
+    then = operator.get("/replays/1").text.split('id="then"')[1].split("</section>")[0]
+
+    assert "Send it at half the speed" in then
+    assert "speed=0.5" in then
+    assert "Show them" not in then, "two of 200 failures are not why"
+    assert "times</b>" not in then
+
+
+def test_an_incident_tells_how_many_replays_it_has_and_one_to_shrink(
+    operator: TestClient, stores: Stores, dump: Dump, clean: Target
+) -> None:
+    with reading(stores.engine) as session:
+        incident = session.get_one(Incident, dump.incident_id)
+        about = session.get_one(Target, 1)
+    make.bundle(stores, incident, about, situations.gone())
+    died = [kept_replays.outcomes(30, dies_at=12)]
+    for _ in range(9):
+        kept_replays.replay(stores, incident, dump, clean, trials=died)
+
+    page = operator.get("/incidents/1").text
+
+    assert 'Replays <span class="count">8 of 9</span>' in page
+    assert page.count("to the smallest set that still does it") == 1
+    assert 'href="/replays/9#then">Open replay 9</a>' in page
 
 
 def test_a_suspect_is_told_when_it_is_due_as_long_as_its_recorded_time_decides_it(

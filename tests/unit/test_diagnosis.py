@@ -177,7 +177,7 @@ def test_a_diagnosis_is_plain_json() -> None:
 def test_steps_name_the_rung_that_does_them_and_keep_their_other_keys() -> None:
     stuck = diagnose([summarise(bundle(*serving(rank(age=70.0, num_running_reqs=1))))])
     first, second = stuck["next_steps"][:2]
-    assert set(first) == {"text", "why", "risk", "command", "rung"}
+    assert set(first) == {"text", "why", "risk", "command", "rung", "place"}
     assert (first["rung"], second["rung"]) == ("stacks", None)
 
 

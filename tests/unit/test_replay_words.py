@@ -64,6 +64,23 @@ def test_the_title_of_a_replay_that_is_over_is_its_finding(
 
 
 @pytest.mark.parametrize(
+    ("died", "says"),
+    [
+        pytest.param({}, "Sending 1,000 requests to good and bad", id="nobody"),
+        pytest.param({"certain": True}, "bad went away after request 7", id="one"),
+        pytest.param({"certain": False}, "bad seems to have gone away after request 7", id="maybe"),
+    ],
+)
+def test_the_title_of_a_replay_at_work_holds_no_count_that_changes_under_it(
+    died: dict[str, Any], says: str
+) -> None:
+    told = {"last_sent": 7, "in_flight": [7], **died} if died else None
+    row = ReplayTrial(replay_id=5, number=2, side="B", target_id=2, errors={}, died=told)
+
+    assert finding(_replay(state="running"), ["good", "bad"], [row]) == says
+
+
+@pytest.mark.parametrize(
     ("a", "b", "says"),
     [
         pytest.param("not reproduced", "reproduced", "bad shows it, good does not", id="one"),

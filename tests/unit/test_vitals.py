@@ -19,7 +19,7 @@ def test_a_healthy_server_shows_its_figures() -> None:
     told = cells(*situations.healthy())
 
     assert told["/v1/loads"].level == "good"
-    assert told["Tokens out"].answer == "3\u2009100 in 10 s"
+    assert told["Tokens out"].answer == "3\u202f100 in 10 s"
     assert told["Requests"].answer == "3 running"
     assert told["/health_generate"].answer == "not asked"
 

@@ -1,5 +1,6 @@
 """API: replays: asked for under their guards, read, stopped, and gone on with by a person."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -7,22 +8,9 @@ import orjson
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.domain.replay.agreed import (
-    LONGEST_REQUEST_SECONDS,
-    MOST_NEW_TOKENS,
-    MOST_PARALLEL,
-    MOST_TRIALS,
-)
-from app.domain.replay.options import (
-    DEFAULT_MOST_NEW_TOKENS,
-    DEFAULT_PARALLEL,
-    Allowed,
-    Mode,
-    Options,
-    Window,
-)
+from app.domain.replay.agreed import MOST_TRIALS
+from app.domain.replay.options import Options, Window
 from app.domain.replay.outcomes import ErrorClass
-from app.domain.replay.symptoms import Symptom
 from app.errors import Malformed, Rejected
 from app.store import replay_rows, replays
 from app.store.audit import Actor
@@ -30,12 +18,12 @@ from app.store.database import writing
 from app.store.incidents import get_incident
 from app.store.payloads import save_payload
 from app.store.replay_rows import Place, Wanted
-from app.store.replays import NewReplay
 from app.store.stores import Stores
 from app.web import paging
 from app.web.api.jobs import JobOut
 from app.web.dependencies import AppStores, Now, Operator, Reader, Reading, Writing
 from app.web.idempotency import IdempotentRoute
+from app.web.replay_asked import AskedReplay
 
 router = APIRouter(prefix="/api/v1", tags=["replays"], route_class=IdempotentRoute)
 
@@ -54,18 +42,20 @@ class WindowIn(BaseModel):
 
 
 class TypedIn(BaseModel):
-    """Names of targets, typed by a person who knows that they may go down."""
+    """Names of targets, typed by a person who knows that they may go down; true names none."""
 
     model_config = ConfigDict(extra="forbid")
 
-    confirm: Name | Annotated[list[Name], Field(max_length=4)] = []
+    confirm: Name | Annotated[list[Name], Field(max_length=4)] | bool | None = None
 
     @property
     def typed(self) -> tuple[str, ...]:
-        return (self.confirm,) if isinstance(self.confirm, str) else tuple(self.confirm)
+        if isinstance(self.confirm, list):
+            return tuple(self.confirm)
+        return (self.confirm,) if isinstance(self.confirm, str) else ()
 
 
-class ReplayIn(TypedIn):
+class ReplayIn(TypedIn, AskedReplay):
     """Requests by ``dump_id``, ``artifact_id`` or ``payload``, one of the three.
 
     ``other_target_id``: the same to a second target, trials alternating. ``symptom`` null: by the
@@ -79,37 +69,16 @@ class ReplayIn(TypedIn):
     endpoint: Endpoint | None = Field(default=None, description="Of the payload.")
     target_id: int
     other_target_id: int | None = None
-    symptom: Symptom | None = None
-    reference: replays.Reference = "faulty"
-    mode: Mode = "open"
-    speed: float = 1.0
-    parallel: int = Field(default=DEFAULT_PARALLEL, ge=1, le=MOST_PARALLEL)
-    select: str = Field(default="", max_length=200_000)
+    select: str | None = Field(default=None, max_length=200_000)
     window: WindowIn = WindowIn()
-    sample: float = 1.0
     seed: int = Field(default=0, ge=0, lt=_LARGEST)
     cut_gaps_to_seconds: float | None = None
-    trials: int = Field(default=1, ge=1, le=MOST_TRIALS)
-    most_new_tokens: int = Field(default=DEFAULT_MOST_NEW_TOKENS, ge=1, le=MOST_NEW_TOKENS)
-    ignore_eos: bool = False
-    allow: list[Allowed] = []
-    request_seconds: float = Field(default=600.0, ge=1, le=LONGEST_REQUEST_SECONDS)
     preview: bool = False
 
     @property
     def options(self) -> Options:
-        return Options(
-            mode=self.mode,
-            speed=self.speed,
-            parallel=self.parallel,
-            window=Window(self.window.from_seconds, self.window.until_seconds),
-            sample=self.sample,
-            seed=self.seed,
-            cut_gaps_to_seconds=self.cut_gaps_to_seconds,
-            most_new_tokens=self.most_new_tokens,
-            ignore_eos=self.ignore_eos,
-            allow=frozenset(self.allow),
-        )
+        window = Window(self.window.from_seconds, self.window.until_seconds)
+        return self.options_in(window, cut_gaps_to_seconds=self.cut_gaps_to_seconds, seed=self.seed)
 
 
 class ReplayOut(BaseModel):
@@ -236,18 +205,12 @@ def ask(
     Others in the loads of a target stop a replay before its first request; nothing overrides that.
     """
     artifact_id = _kept(stores, incident_id, asked, actor, now)
-    new = NewReplay(
-        incident_id=incident_id,
-        target_id=asked.target_id,
+    new = replace(
+        asked.new_replay(incident_id, asked.target_id, asked.options),
         dump_id=asked.dump_id,
         artifact_id=artifact_id,
         other_target_id=asked.other_target_id,
-        select=asked.select,
-        options=asked.options,
-        trials=asked.trials,
-        symptom=asked.symptom,
-        request_seconds=asked.request_seconds,
-        reference=asked.reference,
+        select=asked.select or "",
         typed=asked.typed,
         send=not asked.preview,
     )

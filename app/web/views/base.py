@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from app.store.audit import Actor
+from app.web.views.tab import icon_of_list
 
 
 class View:
@@ -30,11 +31,20 @@ class Shell:
     @property
     def may_act(self) -> bool:
         """Whether buttons are shown: a reader looks, an operator acts."""
-        return self.actor is not None and self.actor.role in ("operator", "admin")
+        return self.role in ("operator", "admin")
+
+    @property
+    def tab_icon(self) -> str:
+        """The file in static/ for the icon of the browser's tab."""
+        return icon_of_list(self.failing)
 
     @property
     def is_admin(self) -> bool:
-        return self.actor is not None and self.actor.role == "admin"
+        return self.role == "admin"
+
+    @property
+    def role(self) -> str:
+        return self.actor.role if self.actor else ""
 
 
 @dataclass(frozen=True)

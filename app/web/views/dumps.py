@@ -12,7 +12,7 @@ from app.web.views.base import Page
 from app.web.views.dump_pictures import Picture
 from app.web.views.dump_requests import Fact, RequestTold
 from app.web.views.jobs import Following, JobTold
-from app.web.views.replay_form import ReplayLine
+from app.web.views.replay_form import ReplayList
 
 _LEVELS = {
     "ready": "good", "unreadable": "bad", "failed": "bad", "waiting": "quiet", "reading": "quiet",
@@ -164,4 +164,4 @@ class DumpPage(Page):
     pictures: Sequence[Picture]
     table: Table | None  # None: there are no rows
     siblings: Sequence[Sibling]
-    replays: Sequence[ReplayLine]
+    replays: ReplayList

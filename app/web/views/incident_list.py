@@ -187,6 +187,7 @@ class ListFragment(Fragment):
     changed: int  # 0 when it is drawn; see ChangedFragment
     may_act: bool
     tab_title: str | None  # for the browser's tab when the fragment comes alone
+    tab_icon: str
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,7 @@ class ListPage(Page):
     changed: int
     may_act: bool
     tab_title: str | None
+    tab_icon: str
 
 
 @dataclass(frozen=True)

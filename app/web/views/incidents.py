@@ -1,6 +1,6 @@
 """What the pages of one incident are given, each figure already in the words of the page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
@@ -48,10 +48,24 @@ class Elsewhere:
 
 
 @dataclass(frozen=True)
+class StepPlace:
+    """Where a step is done: a route and its parameters, and a place on that page.
+
+    *route* empty: on the page it stands on.
+    """
+
+    says: str
+    route: str
+    parameters: Mapping[str, int]
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
 class StepTold:
     """One thing to do; where a rung does it, its button, or the way to where it can be pressed.
 
-    *taken* is the diagnostic that has it already, since the bundle that calls for it.
+    *place* is where else in the console it is done, for who may do it. *taken* is the diagnostic
+    that has it already, since the bundle that calls for it.
     """
 
     text: str
@@ -60,6 +74,7 @@ class StepTold:
     command: str | None
     rung: RungTold | None = None
     elsewhere: Elsewhere | None = None
+    place: StepPlace | None = None
     taken: LastRun | None = None
 
 
@@ -99,9 +114,7 @@ class IncidentPage(Page):
     targets: Sequence[Target]
     job: JobTold | None  # the newest one at work; the include shows it
     more_jobs: Sequence[JobTold]
-    following: Following
     may_act: bool
-    names_tab: bool
     story: Story
     now: datetime
     evidence: Sequence[EvidenceRow]
@@ -110,6 +123,8 @@ class IncidentPage(Page):
     dumps: IncidentDumps
     replays: IncidentReplays
     same_faults: SameFaultsTold
+    following: Following = "events"
+    names_tab: bool = False  # the job is not what the tab is about
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from app.store.outbox import step_of
 from app.store.tables import Job
 from app.web.formats import visible
 from app.web.views.base import Fragment, Page
+from app.web.views.tab import icon_of
 
 BAR_WIDTH = 1000
 LONGEST_TOLD = 1000  # characters of what a target may have had a part in
@@ -131,6 +132,10 @@ class JobTold:
         told = self.what[0].lower() + self.what[1:]
         share = f"{self.percent} %" if self.percent is not None else self.state
         return f"{share} · {told}" if self.unfinished else f"{self.state} · {told}"
+
+    @property
+    def tab_icon(self) -> str:
+        return icon_of(self.state)
 
 
 @dataclass(frozen=True)

@@ -114,8 +114,15 @@ class ReplayOfferTold:
 
 
 @dataclass(frozen=True)
-class IncidentReplays:
-    """The replays of an incident. *offer* None: no dump that was not replayed, or nowhere to."""
+class ReplayList:
+    """The newest replays of something, and how many there are in all."""
 
     lines: Sequence[ReplayLine]
+    total: int
+
+
+@dataclass(frozen=True)
+class IncidentReplays(ReplayList):
+    """The replays of an incident. *offer* None: no dump that was not replayed, or nowhere to."""
+
     offer: ReplayOfferTold | None

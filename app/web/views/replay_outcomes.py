@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from app.domain.replay.outcomes import ERROR_CLASSES
+from app.domain.replay.phrases import phrase
 from app.domain.replay.readings import level_of, name_of
 from app.store.replay_tables import ReplayOutcome
 from app.web.formats import milliseconds, number, span, visible
@@ -42,7 +43,7 @@ class OutcomeRow:
             rid=visible(row.rid) if row.rid else None,
             level="" if error is None else level_of(error),
             state=state,
-            says=visible(row.says) if row.says else "",
+            says=visible(phrase(row.error, row.status, row.says) or ""),
             status=_NONE if row.status is None else str(row.status),
             first=_seconds(row.ttft_seconds),
             took=_seconds(row.e2e_seconds),

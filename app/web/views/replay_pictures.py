@@ -32,6 +32,7 @@ class Scatter:
     band: str  # path of what is within the noise
     diagonal: str
     dots: str
+    few: bool  # dots: large enough to be found
     slower: str
     failed: str
     cells: Sequence[DensityCell]

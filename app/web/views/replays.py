@@ -10,6 +10,7 @@ from app.web.views.base import Fragment, Page
 from app.web.views.dump_requests import Fact
 from app.web.views.jobs import BAR_WIDTH, Bar, Following
 from app.web.views.replay_pictures import LateBars, Scatter
+from app.web.views.tab import icon_of
 
 AT_WORK = ("waiting", "planning", "running")
 
@@ -82,6 +83,10 @@ class ReplayTold:
         """``57 % · replay 58``, for the browser's tab."""
         share = f"{self.percent} %" if self.unfinished and self.percent is not None else self.state
         return f"{share} · replay {self.id}"
+
+    @property
+    def tab_icon(self) -> str:
+        return icon_of(self.state)
 
 
 @dataclass(frozen=True)
@@ -212,13 +217,18 @@ class ErrorRow:
 
 @dataclass(frozen=True)
 class ThenStep:
-    """What can be done next: a form that is filled in, or a command to run."""
+    """What can be done next: a form that is filled in, something to read, or a command to run.
+
+    *form* and *outcomes* are the queries of these pages; *place* is on the replay's own.
+    """
 
     what: str
     why: str
-    href_query: str | None
-    verb: str
-    command: str | None
+    verb: str = ""
+    form: str | None = None
+    outcomes: str | None = None
+    place: str | None = None
+    command: str | None = None
 
 
 @dataclass(frozen=True)
@@ -269,9 +279,13 @@ class ReplayPage(Page):
 
 @dataclass(frozen=True)
 class ReplayProgress(Fragment):
-    """How far a replay is, and what it says so far; keeps itself fresh while it is at work."""
+    """How far a replay is, and what it says so far; keeps itself fresh while it is at work.
+
+    It brings the title of its page along, which may say more by then.
+    """
 
     template: ClassVar[str] = "replays/_progress.html"
+    finding: str
     replay: ReplayTold
     progress: Progress
     following: Following
