@@ -51,6 +51,7 @@ class Settings(BaseSettings):
     session_hours: float = Field(default=12.0, gt=0, le=24 * 30)
     coredump_fetch_max_bytes: int = Field(default=2 * GIB, ge=0)
     collect_concurrency: int = Field(default=8, ge=1, le=256)
+    replay_concurrency: int = Field(default=2, ge=1, le=64)
     log_format: Literal["auto", "json", "text"] = "auto"  # auto: text on a terminal
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

@@ -36,6 +36,12 @@ class ReplayTarget:
         told: list[dict[str, Any]] = self.get("/__seen")
         return told
 
+    def seen_at_last(self) -> int:
+        """How many came once no more do: it may have some yet to read. 0 as long as they come."""
+        seen = len(self.seen())
+        time.sleep(0.5)
+        return seen if len(self.seen()) == seen else 0
+
     def get(self, path: str) -> Any:
         with urllib.request.urlopen(f"{self.base_url}{path}", timeout=10) as answer:
             return orjson.loads(answer.read())

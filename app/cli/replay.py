@@ -8,6 +8,7 @@ import typer
 from app.cli.credentials import credential, headers_of, text_of
 from app.cli.replay_run import Chosen, run
 from app.clients.target import TargetAddress
+from app.domain.replay.agreed import check, check_deadline
 from app.domain.replay.limits import Limits
 from app.domain.replay.options import (
     DEFAULT_MOST_NEW_TOKENS,
@@ -17,7 +18,9 @@ from app.domain.replay.options import (
     Options,
     Window,
 )
+from app.domain.replay.selection import Selection, read_selection
 from app.domain.replay.symptoms import Symptom
+from app.errors import Rejected
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -117,16 +120,31 @@ def replay(  # noqa: PLR0913  (each is a flag of its own)
         ignore_eos, _allowed(media_addresses=media_addresses, custom_code=custom_code),
     )  # fmt: skip
     limits = Limits(request_seconds=request_seconds, total_seconds=total_seconds)
-    chosen = Chosen(options, select, symptom, trials, limits, yes=yes, as_json=as_json)
-    address = _address(base_url, credential(token_env, token_file), header_file, ca_file)
-    run(path, address, chosen, out)
+    selection = _checked(options, trials, limits, select)
+    chosen = Chosen(options, selection, symptom, trials, limits, yes=yes, as_json=as_json)
+    run(path, _address(base_url, token_env, token_file, header_file, ca_file), chosen, out)
+
+
+def _checked(options: Options, trials: int, limits: Limits, select: str | None) -> Selection:
+    """The selection, once all that was chosen makes sense; else the command is used wrongly."""
+    try:
+        check(options, trials)
+        check_deadline(limits.request_seconds)
+        return read_selection(select or "")
+    except Rejected as error:
+        raise typer.BadParameter(error.detail) from error
 
 
 def _address(
-    base_url: str, token: str | None, header_file: Path | None, ca_file: Path | None
+    base_url: str,
+    token_env: str | None,
+    token_file: Path | None,
+    header_file: Path | None,
+    ca_file: Path | None,
 ) -> TargetAddress:
+    token, headers = credential(token_env, token_file), headers_of(header_file)
     ca_pem = text_of(ca_file) if ca_file else None
-    return TargetAddress(base_url, token=token, headers=headers_of(header_file), ca_pem=ca_pem)
+    return TargetAddress(base_url, token=token, headers=headers, ca_pem=ca_pem)
 
 
 def _mode(*, closed_loop: bool, flat_out: bool) -> Mode:

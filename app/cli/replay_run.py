@@ -10,13 +10,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 import typer
 
 from app.cli.fingerprint_key import fingerprint_key
+from app.cli.replay_out import OutFile
 from app.cli.replay_text import plan_text, verdict_text
 from app.cli.summary_text import printable
 from app.clients import looks
@@ -27,20 +28,20 @@ from app.clients.target import TargetAddress
 from app.domain.counting import counted
 from app.domain.observed import Observed
 from app.domain.redaction import keyed_fingerprint
-from app.domain.replay.agreed import check, check_deadline
 from app.domain.replay.guards import Asked, Refusal, refusals, to_type
 from app.domain.replay.limits import Limits
 from app.domain.replay.options import Options
 from app.domain.replay.outcomes import Outcome, row
 from app.domain.replay.plan import Plan, plan
 from app.domain.replay.planned import Recorded, Sending
-from app.domain.replay.selection import read_selection
+from app.domain.replay.questions import question_of
+from app.domain.replay.selection import Selection
 from app.domain.replay.summary import document
-from app.domain.replay.symptoms import Question, Symptom
+from app.domain.replay.symptoms import Symptom
 from app.domain.replay.tally import Tally, Trial
 from app.domain.replay.target import as_json, facts_of, loads_of, sameness, state_of
 from app.domain.replay.verdict import verdict
-from app.errors import Conflict, Interrupted, Rejected, Unreachable
+from app.errors import Conflict, ConsoleError, Interrupted, Rejected, Unreachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Chosen:
     """What the command line says."""
 
     options: Options
-    select: str | None  # an expression; None: all
+    selection: Selection
     symptom: Symptom
     trials: int
     limits: Limits
@@ -58,8 +59,6 @@ class Chosen:
 
 def run(path: Path, address: TargetAddress, chosen: Chosen, out: Path | None) -> None:
     """Plan, ask, send, and tell. Raises Interrupted when it was stopped by hand."""
-    check(chosen.options, chosen.trials)
-    check_deadline(chosen.limits.request_seconds)
     reading = Reading(key=fingerprint_key())
     if out is not None and os.path.lexists(out):
         raise Conflict(f"{out} is there already.", fix="Name another one with --out.")
@@ -69,12 +68,21 @@ def run(path: Path, address: TargetAddress, chosen: Chosen, out: Path | None) ->
         planned = replay.plan()
         typer.echo(plan_text(planned), err=True)
         replay.consent(planned)
-        replay.out = opened.enter_context(_new_file(out)) if out else None
+        replay.out = opened.enter_context(OutFile(out)) if out else None
         interrupted = opened.enter_context(_interrupts())
         trials = list(replay.trials(planned, interrupted))
         replay.tell(planned, trials)
-    if interrupted.by_hand:
+    _complain(replay, by_hand=interrupted.by_hand)
+
+
+def _complain(replay: "_Replay", *, by_hand: bool) -> None:
+    """Raises why not all was sent, where the target is not why."""
+    if by_hand:
         raise Interrupted("Stopped by hand; what was measured is told and kept.")
+    if replay.broken:
+        raise ConsoleError(f"A process that was sending was ended: {replay.broken}.")
+    if replay.out is not None:
+        replay.out.complain()
 
 
 class _Interrupts:
@@ -104,8 +112,8 @@ class _Replay:
 
     def __init__(self, recording: RecordedFile, address: TargetAddress, chosen: Chosen) -> None:
         self._recording, self._address, self._chosen = recording, address, chosen
-        self.out: IO[bytes] | None = None  # gets a line for each outcome
-        self._selection = read_selection(chosen.select or "")
+        self.out: OutFile | None = None  # gets a line for each outcome
+        self.broken: str | None = None  # what ended a process that was sending
         self._fingerprint = keyed_fingerprint(fingerprint_key())
         self._before: Observed = looks.before(address, self._fingerprint)
         self._name = urlsplit(address.base_url).netloc
@@ -119,8 +127,9 @@ class _Replay:
             self._recording.requests(),
             self._chosen.options,
             facts_of(self._before),
-            selection=self._selection,
+            selection=self._chosen.selection,
             suspects=self._suspects,
+            problems=self._recording.document["problems"],
         )
         if not made.schedule.slots:
             why = made.left_out[0].why if made.left_out else "none was chosen"
@@ -147,18 +156,19 @@ class _Replay:
             trial = self._trial(planned, number, interrupted)
             yield trial
             left = self._chosen.trials - number
-            if interrupted.by_hand or trial.died or trial.after in ("down", "wedged"):
+            stopped = interrupted.by_hand or self._is_full or self.broken
+            if stopped or trial.died or trial.after in ("down", "wedged"):
                 if left:
                     typer.echo(f"{counted(left, 'more trial')}: not begun.", err=True)
                 return
 
     def tell(self, planned: Plan, trials: Sequence[Trial]) -> None:
         """The verdict, as one JSON document or for people."""
-        question = Question(
+        question = question_of(
+            planned,
             self._chosen.symptom,
-            self._chosen.options,
+            suspects=self._suspects,
             sameness=sameness(self._before, self._recording.document),
-            suspects=self._to_show_it(planned),
         )
         judged = verdict(trials, question)
         told = document(planned, trials, judged, question, as_json(self._before))
@@ -184,22 +194,21 @@ class _Replay:
                 tally.see(outcome, recorded[outcome.index])
                 self._keep(row(outcome, recorded[outcome.index]), number)
             progress.show(len(outcomes))
-            if self.out is not None:
-                self.out.flush()
 
-        play(
+        played = play(
             noted(),
             self._address,
             options,
             take=take,
-            stop=lambda: interrupted.by_hand,
+            stop=lambda: interrupted.by_hand or self._is_full,
             limits=self._chosen.limits,
         )
+        self.broken = self.broken or played.broken
         up_before = state_of(self._before) == "up"
         if interrupted.by_hand:
-            return tally.trial(up_before=up_before)
+            return tally.trial(up_before=up_before, absences=played.absences)
         left = looks.after(self._address, self._fingerprint)
-        return tally.trial(up_before=up_before, after=state_of(left))
+        return tally.trial(up_before=up_before, after=state_of(left), absences=played.absences)
 
     def _asked(self) -> Asked:
         seen = self._before
@@ -210,17 +219,13 @@ class _Replay:
             disaggregation=facts_of(seen).disaggregation,
         )
 
-    def _to_show_it(self, planned: Plan) -> frozenset[int]:
-        """The suspects among what is sent; which answers are wrong, no file tells."""
-        if self._chosen.symptom == "output":
-            return frozenset()
-        return self._suspects & {slot.index for slot in planned.schedule.slots}
+    @property
+    def _is_full(self) -> bool:
+        return self.out is not None and self.out.why_full is not None
 
     def _keep(self, told: dict[str, Any], number: int) -> None:
-        if self.out is None:
-            return
-        line = {"trial": number, **told} if self._chosen.trials > 1 else told
-        self.out.write(orjson.dumps(line) + b"\n")
+        if self.out is not None:
+            self.out.write({"trial": number, **told} if self._chosen.trials > 1 else told)
 
 
 class _Progress:
@@ -251,14 +256,3 @@ def _refuse(against: Sequence[Refusal], *, confirm: bool) -> None:
     if confirm and final[0].confirmable:
         fix = "Look that it serves nobody, then give --yes: the replay may bring it down."
     raise Conflict(f"{says} Nothing was sent.", fix=fix)
-
-
-def _new_file(out: Path) -> IO[bytes]:
-    """*out*, new and readable by its owner alone: it has identifiers of what people asked."""
-    try:
-        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError as error:
-        raise Conflict(f"{out} is there already.", fix="Name another one with --out.") from error
-    except OSError as error:
-        raise Rejected(f"{out} cannot be written: {error.strerror}.") from error
-    return os.fdopen(descriptor, "wb")

@@ -54,6 +54,10 @@ def _verdict(document: Mapping[str, Any]) -> Iterator[str]:
     died = document["died"]
     if died and died["says"] not in document["why"]:
         yield printable(f"  {died['says']}")
+    if unsent := next((one for one in document["errors"] if one["class"] == "not-sent"), None):
+        yield printable(
+            f"  {unsent['count']:,} of {document['requests']:,} were not sent: {unsent['example']}"
+        )
     yield printable(
         f"  {document['completed']:,} of {document['sent']:,} sent were answered,"
         f" {counted(len(document['trials']), 'trial')}."
@@ -64,15 +68,20 @@ def _figures(document: Mapping[str, Any]) -> Iterator[str]:
     rows: list[tuple[Any, ...]] = [("seconds", "", "p50", "p99", "max")]
     for measure, name in _MEASURES.items():
         for side in ("recorded", "replayed"):
-            told = document[side].get(measure)
-            if told:
-                rows.append((name, side, *(_short(told[one]) for one in ("p50", "p99", "max"))))
+            rows += _row(name, side, document[side][measure])
+        rows += _row(name, "ratio of pairs", document["ratio"][measure])
     lateness = document["fidelity"]["lateness_ms"]
     if lateness and lateness["p99"] is not None:
         late = (_short(lateness[one]) for one in ("p50", "p99", "max"))
         rows.append(("sent late, ms", _valid(document["fidelity"]), *late))
     if len(rows) > 1:
         yield from table(rows)
+
+
+def _row(name: str, what: str, told: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """The quantiles of what was measured at all."""
+    if told["n"]:
+        yield (name, what, *(_short(told[one]) for one in ("p50", "p99", "max")))
 
 
 def _valid(fidelity: Mapping[str, Any]) -> str:

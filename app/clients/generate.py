@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from app.clients.answering import Answering, Sent
 from app.clients.connections import CheckedBackend, tls
+from app.clients.presence import Knock
 from app.clients.target import TargetAddress
 from app.clients.wire import Connection
 from app.domain.replay.limits import Limits
@@ -23,6 +24,8 @@ from app.domain.replay.outcomes import ErrorClass
 # way to it: uvicorn, and so SGLang, closes them after 5 s.
 _KEPT_IDLE_SECONDS = 3.0
 _NEXT_ADDRESS_SECONDS = 1.0  # then the next of several addresses is tried
+_KNOCK_SECONDS = 2.0
+_KNOCK_PATH = "/model_info"  # costs a server nothing; that it is not known there is an answer too
 _OWN_HEADERS = {
     "User-Agent": "incident-console",
     "Accept": "*/*",
@@ -46,6 +49,7 @@ class Line:
         self._open: set[Connection] = set()
         self._heads: dict[str, bytes] = {}
         self._before_path = f"POST {base.path}"
+        self._knock = _knock(base.path, base.netloc)
         self._after_path = f" HTTP/1.1\r\nHost: {base.netloc}\r\n{_headers(address)}"
 
     async def __aenter__(self) -> Self:
@@ -83,6 +87,28 @@ class Line:
             sent.ended_at = time.monotonic()
             answering.end()
             self._give_back(connection)
+
+    async def knock(self) -> Knock:
+        """Whether anybody is there, whatever is said to a question without a key.
+
+        A server that takes the connection and keeps it open is there, and slow.
+        """
+        sent = Sent(began_at=time.monotonic())
+        connection: Connection | None = None
+        try:
+            async with asyncio.timeout(_KNOCK_SECONDS):
+                connection = await self._first_that_listens()
+                await connection.exchange(self._knock, Answering(sent, self._limits))
+        except ConnectionRefusedError:
+            return "refused"
+        except TimeoutError:
+            return "silent" if connection is None else "answered"
+        except OSError:
+            return "silent" if sent.status is None else "answered"
+        finally:
+            if connection is not None:
+                connection.close()
+        return "answered"
 
     def _kept(self) -> Connection | None:
         """The connection that was used last, unless the target may be closing it."""
@@ -137,6 +163,11 @@ class Line:
             head = f"{self._before_path}{path}{self._after_path}Content-Length: ".encode("latin-1")
             self._heads[path] = head
         return b"%s%d\r\n\r\n" % (head, body_bytes)
+
+
+def _knock(path: str, netloc: str) -> bytes:
+    lines = (f"GET {path}{_KNOCK_PATH} HTTP/1.1", f"Host: {netloc}", "Connection: close")
+    return "".join(f"{line}\r\n" for line in (*lines, "")).encode("latin-1")
 
 
 def _headers(address: TargetAddress) -> str:

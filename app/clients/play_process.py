@@ -1,8 +1,9 @@
 """The program that sends one share of a replay, started by ``player`` in a process of its own.
 
 It does nothing else, so that nothing else delays what it sends or measures. Its input says what
-to do, then when to start; the end of it means stop. Its output is lines of JSON: that it is
-ready, or why it cannot be, then batches of outcomes.
+to do, then when to start; one more line means to send no more, and its end to stop. Its output is
+lines of JSON: that it is ready, or why it cannot be, then batches of outcomes, and when the target
+was not there.
 """
 
 import asyncio
@@ -27,9 +28,11 @@ from app.clients.generate import Line
 from app.clients.journal import write_down
 from app.clients.lag import Lag
 from app.clients.outcome import outcome_of
-from app.clients.spool import Place, body_at, ids_at, read_places
+from app.clients.presence import Presence
+from app.clients.spool import Place, body_at, ids_at, read_places, recorded_at
 from app.clients.target import TargetAddress
 from app.domain.redaction import mask_known
+from app.domain.replay.died import Absence
 from app.domain.replay.limits import Limits
 from app.domain.replay.outcomes import Outcome
 from app.errors import ConsoleError
@@ -37,6 +40,7 @@ from app.errors import ConsoleError
 _SAY_SECONDS = 0.2  # what was measured is with the player this soon
 _DIE_WITH_PARENT, _SIGKILL = 1, 9  # PR_SET_PDEATHSIG of prctl.h
 _OWN_DESCRIPTORS = 64
+_MOST_TOLD_BYTES = 64
 _MOST_MEMORY_BYTES = 4 << 30  # a target may answer everybody at once and never end
 # What is young is looked through seldom, what is there before the start never: a pause is a lag.
 _COLLECT_AFTER = (20_000, 50, 100)
@@ -67,32 +71,64 @@ class Share:
             if not self._start:
                 return
             self._lag.start()
+            self._presence = Presence(
+                self._line.knock, self._limits.patience_seconds, self._missed, self._epoch
+            )
             saying = asyncio.create_task(self._say_often())
             await self._until_stopped(asyncio.create_task(self._send_all()))
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._presence.close()
             saying.cancel()
         self._say()
 
     async def _until_stopped(self, sending: "asyncio.Task[None]") -> None:
         loop, own_input = asyncio.get_running_loop(), sys.stdin.fileno()
-        loop.add_reader(own_input, sending.cancel)
+
+        def told() -> None:
+            if os.read(own_input, _MOST_TOLD_BYTES):
+                self._enough()
+            else:
+                sending.cancel()
+
+        loop.add_reader(own_input, told)
         left = self._start + self._limits.total_seconds - time.monotonic()
         with suppress(TimeoutError, asyncio.CancelledError):
             await asyncio.wait_for(sending, left)
         loop.remove_reader(own_input)
 
     async def _send_all(self) -> None:
+        self._handing_out = asyncio.create_task(self._hand_out())
+        try:
+            await asyncio.wait({self._handing_out})
+        finally:
+            self._enough()
+        if not self._handing_out.cancelled():
+            self._handing_out.result()
+        await asyncio.gather(*self._tasks)
+
+    def _enough(self) -> None:
+        """Send no more; what is in flight goes on to its end."""
+        self._handing_out.cancel()
+
+    def _missed(self, absence: Absence) -> None:
+        self._say()
+        self._outlet.say({"absence": absence})
+        if absence.back_at is None:
+            self._enough()
+
+    async def _hand_out(self) -> None:
         for place in self._places:
             due = self._start + place.due_seconds
             if self._paced and (ahead := due - time.monotonic()) > 0:
                 await asyncio.sleep(ahead)
             await self._slots.acquire()
+            if not self._paced:  # nothing is as fast as a refusal: all would be used up at once
+                await self._presence.settled()
             task = asyncio.create_task(self._send(place, due if self._paced else time.monotonic()))
             self._tasks.add(task)
             task.add_done_callback(self._done)
-        await asyncio.gather(*self._tasks)
 
     async def _send(self, place: Place, due: float) -> None:
         sent = Sent(began_at=time.monotonic())
@@ -101,6 +137,7 @@ class Share:
         except asyncio.CancelledError:  # that of _until_stopped alone: it is how it went
             sent.error = sent.error or "cancelled"
             sent.says = sent.says or "The replay was stopped while it ran."
+        self._presence.saw(sent)
         if sent.says is not None:  # a target may tell us the key that it refuses
             sent.says = mask_known(sent.says, self._secrets, fingerprint=_nameless)
         outcome = outcome_of(
@@ -112,7 +149,7 @@ class Share:
             recorded_ids=ids_at(self._descriptor, place),
         )
         if self._journal is not None:
-            write_down(self._journal, outcome)
+            write_down(self._journal, outcome, recorded_at(self._descriptor, place))
         self._outcomes.append(outcome)
 
     def _done(self, task: "asyncio.Task[None]") -> None:

@@ -16,6 +16,7 @@ from math import ceil
 from app.clients.playing import Playing
 from app.clients.spool import Place, Spool
 from app.clients.target import TargetAddress
+from app.domain.replay.died import Absence
 from app.domain.replay.limits import USUAL, Limits
 from app.domain.replay.options import Options
 from app.domain.replay.outcomes import ErrorClass, Outcome
@@ -37,12 +38,16 @@ Take = Callable[[Sequence[Outcome]], None]
 class Played:
     """How a replay was sent. *started_at* is its start in seconds since 1970; None: nothing was.
 
-    *stopped*: it was told to stop, or had no time left, before all was done.
+    *stopped*: it was told to stop, or had no time left, before all was done. *broken*: what ended
+    a process that was sending. *absences* are when the target was not there; after one that had
+    no end nothing more was sent.
     """
 
     started_at: float | None
     processes: int
     stopped: bool
+    broken: str | None = None
+    absences: tuple[Absence, ...] = ()
 
 
 def play(  # noqa: PLR0913
@@ -57,7 +62,8 @@ def play(  # noqa: PLR0913
 ) -> Played:
     """Send all of *sendings* and hand an outcome for each to *take*; returns when all is over.
 
-    Once *stop* says so nothing more is sent, and what is in flight is broken off. What *take*
+    Once *stop* says so nothing more is sent, and what is in flight is broken off. Once the target
+    went away and did not come back in the time of *limits*, nothing more is sent. What *take*
     raises ends the replay at once. Raises Rejected and Unreachable for an address that cannot be
     asked, and Misconfigured, before anything is sent. *journal* is the descriptor of a file that
     has each outcome as soon as it is measured.
@@ -93,8 +99,9 @@ class _Replay:
         self, playing: Sequence[Playing], take: Take, stop: Callable[[], bool], limits: Limits
     ) -> None:
         self._playing, self._take, self._stop = playing, take, stop
-        self._total_seconds = limits.total_seconds
+        self._limits = limits
         self._stopped_at: float | None = None
+        self._gone = False
 
     def run(self) -> Played:
         for one in self._playing:
@@ -103,12 +110,18 @@ class _Replay:
         epoch = time.time() - time.monotonic()
         for one in self._playing:
             one.start(start, epoch)
-        over = start + self._total_seconds
+        over = start + self._limits.total_seconds
         self._listen(over)
         stopped = self._stopped_at is not None or time.monotonic() >= over
+        broken = (
+            None if stopped else next(filter(None, (one.broken() for one in self._playing)), None)
+        )
         for one in self._playing:
             self._tell_missing(one, stopped=stopped)
-        return Played(start + epoch, len(self._playing), stopped=stopped)
+        absences = tuple(absence for one in self._playing for absence in one.absences)
+        return Played(
+            start + epoch, len(self._playing), stopped=stopped, broken=broken, absences=absences
+        )
 
     def _listen(self, over: float) -> None:
         with selectors.DefaultSelector() as selector:
@@ -121,8 +134,16 @@ class _Replay:
                         selector.unregister(key.fileobj)
                     elif outcomes:
                         self._take(outcomes)
+                self._heed_absence()
                 if not self._goes_on(over):
                     return
+
+    def _heed_absence(self) -> None:
+        """A target that stayed away for one process is sent nothing by the others either."""
+        if not self._gone and any(one.stays_away for one in self._playing):
+            self._gone = True
+            for one in self._playing:
+                one.no_more()
 
     def _goes_on(self, over: float) -> bool:
         """Tells the processes to stop where that is due; False once they had time enough to."""
@@ -141,8 +162,12 @@ class _Replay:
         if not missing:
             return
         error: ErrorClass = "not-sent"
-        says = "The replay was stopped, or out of time, before it was sent."
-        if not stopped:
+        if stopped:
+            says = "The replay was stopped, or out of time, before it was sent."
+        elif self._gone and not one.broken():
+            seconds = f"{self._limits.patience_seconds:g} s"
+            says = f"The target went away and did not come back in {seconds}."
+        else:
             error, says = "cancelled", f"The process that was to send it ended: {one.why_ended()}."
         for at in range(0, len(missing), _BATCH):
             self._take([_unheard(place, error, says) for place in missing[at : at + _BATCH]])

@@ -15,6 +15,7 @@ import orjson
 import app
 from app.clients.sandbox import START, error_class
 from app.clients.spool import Place, Spool, table
+from app.domain.replay.died import Absence
 from app.domain.replay.outcomes import Outcome
 from app.errors import ConsoleError, Rejected, Unreachable
 
@@ -34,6 +35,8 @@ class Playing:
     def __init__(self, told: Mapping[str, Any], spool: Spool, places: Sequence[Place]) -> None:
         self._unheard = {place.index: place for place in places}
         self._rest = b""
+        self._over = False  # it says nothing more
+        self.absences: list[Absence] = []  # when the target was not there
         descriptor = spool.file.fileno()
         journal: int | None = told["journal"]
         question = {**told, "descriptor": descriptor, "places": len(places)}
@@ -93,13 +96,23 @@ class Playing:
         with suppress(BrokenPipeError):
             self._process.stdin.close()
 
+    def no_more(self) -> None:
+        """Let it send nothing more, and what is in flight go on to its end."""
+        self._say(b"no more\n")
+
     def heard(self) -> list[Outcome] | None:
         """The outcomes that it has said since the last time; None once it says nothing more."""
         piece = os.read(self.output, _PIECE_BYTES)
         if not piece:
+            self._over = True
             return None
         *lines, self._rest = (self._rest + piece).split(b"\n")
-        outcomes = [Outcome(**told) for line in lines for told in orjson.loads(line)]
+        outcomes: list[Outcome] = []
+        for told in map(orjson.loads, lines):
+            if isinstance(told, dict):
+                self.absences.append(Absence(**told["absence"]))
+            else:
+                outcomes += [Outcome(**one) for one in told]
         for outcome in outcomes:
             self._unheard.pop(outcome.index, None)
         return outcomes
@@ -107,6 +120,15 @@ class Playing:
     def missing(self) -> list[Place]:
         """The requests of which it said nothing, in the order in which they were due."""
         return list(self._unheard.values())
+
+    @property
+    def stays_away(self) -> bool:
+        """Whether it found the target gone, and so sends nothing more."""
+        return any(one.back_at is None for one in self.absences)
+
+    def broken(self) -> str | None:
+        """What ended it before it was done, in a few words; None: it ended in order, or runs."""
+        return self.why_ended() if self._over and self._process.wait() else None
 
     def why_ended(self) -> str:
         """What ended it, in a few words."""
@@ -119,6 +141,6 @@ class Playing:
 
     def _say(self, words: bytes) -> None:
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it ended: its output tells
+        with suppress(BrokenPipeError, ValueError):  # it ended, or was stopped: its output tells
             self._process.stdin.write(words)
             self._process.stdin.flush()

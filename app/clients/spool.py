@@ -8,20 +8,22 @@ import os
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import IO, Any, Self
 
 import orjson
 
 from app.domain.replay.planned import Sending
+from app.errors import NoSpace
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """One sending without its body, which lies at *offset*; *index* and *due_seconds* are its own.
 
-    The token ids that the recording has for it lie behind the body, as 64-bit integers.
+    The token ids that the recording has for it lie behind the body, as 64-bit integers, and
+    behind those what else it has, as JSON.
     """
 
     index: int
@@ -31,6 +33,7 @@ class Place:
     offset: int
     body_bytes: int
     ids_bytes: int
+    recorded_bytes: int = 0
 
 
 class Spool:
@@ -53,18 +56,27 @@ class Spool:
 
     def take(self, sendings: Iterable[Sending]) -> None:
         """Write all of them; what is asked for one by one is held one by one."""
+        try:
+            self._write(sendings)
+            self.file.flush()
+        except OSError as error:
+            raise NoSpace(
+                f"The bodies of the requests cannot be kept until they are due: {error.strerror}.",
+                why="Nothing was sent.",
+                fix=f"Make room in {tempfile.gettempdir()}, or name another folder with TMPDIR.",
+            ) from error
+        self.places.sort(key=lambda place: place.due_seconds)
+
+    def _write(self, sendings: Iterable[Sending]) -> None:
         at = 0
         for one in sendings:
             ids = array("q", one.recorded.output_ids or ()).tobytes()
-            self.file.write(one.body)
-            self.file.write(ids)
-            place = Place(
-                one.index, one.rid, one.due_seconds, one.path, at, len(one.body), len(ids)
-            )
-            self.places.append(place)
-            at += len(one.body) + len(ids)
-        self.file.flush()
-        self.places.sort(key=lambda place: place.due_seconds)
+            recorded = orjson.dumps(replace(one.recorded, output_ids=None))
+            sizes = len(one.body), len(ids), len(recorded)
+            for part in (one.body, ids, recorded):
+                self.file.write(part)
+            self.places.append(Place(one.index, one.rid, one.due_seconds, one.path, at, *sizes))
+            at += sum(sizes)
 
 
 def table(places: Sequence[Place]) -> bytes:
@@ -90,3 +102,9 @@ def ids_at(descriptor: int, place: Place) -> Sequence[int]:
     if place.ids_bytes:
         ids.frombytes(os.pread(descriptor, place.ids_bytes, place.offset + place.body_bytes))
     return ids
+
+
+def recorded_at(descriptor: int, place: Place) -> bytes:
+    """What else the recording has, as JSON."""
+    behind = place.offset + place.body_bytes + place.ids_bytes
+    return os.pread(descriptor, place.recorded_bytes, behind)

@@ -19,6 +19,7 @@ from sqlmodel import Session, and_, col, or_, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from app.jobs.hosts import Hearings
+from app.jobs.replay_journals import take_in_left
 from app.store import attempts, evidence, jobs, uploads
 from app.store.database import reading, writing
 from app.store.outbox import OVER, Ticket
@@ -58,6 +59,7 @@ class Beats:
             _Beat(SILENT_SECONDS, self.mend),
             _Beat(TICK_SECONDS, self.enqueue_waiting),
             _Beat(HEAR_SECONDS, self._hearings.begin),
+            _Beat(TICK_SECONDS, self.take_in_journals),
             _Beat(3600.0, self.expire),
             _Beat(24 * 3600.0, self.sweep),
         )
@@ -88,7 +90,7 @@ class Beats:
         with reading(self._stores.engine) as session:
             due = or_(col(Job.due_at).is_(None), col(Job.due_at) <= now)
             query = select(Job).where(Job.state == "queued", col(Job.enqueued_at).is_(None), due)
-            tickets = [ticket for job in session.exec(query) if (ticket := _ticket(job))]
+            tickets = [Ticket.of(job) for job in session.exec(query)]
         if tickets:
             self._stores.outbox.enqueue(tickets)
 
@@ -112,6 +114,10 @@ class Beats:
             self._stores.outbox.drop(lost)
             with writing(self._stores.engine) as session:
                 _requeue(session, lost, at=now)
+
+    def take_in_journals(self, _: datetime) -> None:
+        """Store what replays measured that were cut off on this machine."""
+        take_in_left(self._stores)
 
     def expire(self, now: datetime) -> None:
         """Forget answers that were kept for a repeated request, and uploads that were given up."""
@@ -142,10 +148,6 @@ class Beats:
             beat.action(datetime.now(UTC))
         except (SQLAlchemyError, OSError, BaseError) as error:
             log.warning("%s will be tried again: %s", beat.action.__name__, error)
-
-
-def _ticket(job: Job) -> Ticket | None:
-    return Ticket(job.id, job.key, job.partition) if job.id is not None else None
 
 
 def _requeue(session: Session, keys: Iterable[str], *, at: datetime) -> None:

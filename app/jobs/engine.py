@@ -26,7 +26,7 @@ from app.jobs.work import Stopping, Verb, Work
 from app.store import attempts, jobs
 from app.store.attempts import Attempt, Cancelled, Superseded
 from app.store.database import writing
-from app.store.outbox import APPLICATION, QUEUE, SERIALIZER, WORKFLOW
+from app.store.outbox import APPLICATION, QUEUE, REPLAY_QUEUE, SERIALIZER, WORKFLOW
 from app.store.stores import Stores
 from app.store.tables import Job
 
@@ -48,6 +48,11 @@ class Engine:
 
     def __init__(self, stores: Stores, verbs: Mapping[str, Verb]) -> None:
         self._stores, self._verbs = stores, verbs
+        settings = stores.settings
+        self._places = {
+            QUEUE: settings.collect_concurrency,
+            REPLAY_QUEUE: settings.replay_concurrency,
+        }
         self._stopping = Event()
         self._in_hand: set[str] = set()  # keys of attempts
         self._identity = Identity.take(stores.settings)
@@ -60,13 +65,14 @@ class Engine:
         DBOS(config=engine._config())
         DBOS.workflow(name=WORKFLOW)(_workflow(engine))
         DBOS.launch()
-        DBOS.register_queue(
-            QUEUE,
-            partition_concurrency=1,
-            worker_concurrency=stores.settings.collect_concurrency,
-            polling_interval_sec=POLL_SECONDS,
-            on_conflict="always_update",
-        )
+        for queue, at_once in engine._places.items():
+            DBOS.register_queue(
+                queue,
+                partition_concurrency=1,
+                worker_concurrency=at_once,
+                polling_interval_sec=POLL_SECONDS,
+                on_conflict="always_update",
+            )
         engine._beats.start()
         return engine
 
@@ -105,7 +111,7 @@ class Engine:
                 session,
                 attempt,
                 worker=self.executor_id,
-                at_once=self._stores.settings.collect_concurrency,
+                places=self._places,
                 at=datetime.now(UTC),
             )
 

@@ -9,8 +9,9 @@ from sqlmodel import Session
 
 from app.domain.observed import Observed, observe
 from app.domain.playbook import ReplayEnded
+from app.domain.replay.questions import question_of
 from app.domain.replay.summary import document
-from app.domain.replay.symptoms import Question, Sameness, Symptom
+from app.domain.replay.symptoms import Sameness, Symptom
 from app.domain.replay.target import as_json, sameness
 from app.domain.replay.verdict import Verdict, two_sides, verdict
 from app.domain.replay_findings import Sent, replay_findings
@@ -25,7 +26,7 @@ from app.store.replays import get_replay, trials_of
 from app.store.tables import ReplayTrial
 
 KIND = "replay outcomes"
-TIER = "T1"  # figures, names, and of a failure the words of the target, which may quote a prompt
+TIER = "T2"  # of a failure the words of the target, which may quote a prompt
 MEDIA_TYPE = "application/x-ndjson"
 LINES_AT_ONCE = 2000
 _WEIGHT = ("reproduced", "reproduced sometimes", "inconclusive", "not reproduced")
@@ -47,14 +48,12 @@ def _judged(run: Run, side: str, trials: Sequence[ReplayTrial]) -> tuple[Verdict
     runs = [tallied(run, one) for one in mine]
     seen = _seen(run, [one for one in trials if one.side == side])
     plan = run.plan_for(side, seen)
-    sent = {slot.index for slot in plan.schedule.slots}
-    question = Question(
-        symptom=next(one for one in get_args(Symptom) if one == run.replay.symptom),
-        options=run.options,
-        reference="sound" if run.replay.reference == "sound" else "faulty",
+    question = question_of(
+        plan,
+        next(one for one in get_args(Symptom) if one == run.replay.symptom),
+        suspects=run.suspects,
         sameness=sameness(seen, run.recording.document) if seen else Sameness(),
-        # Which answers are wrong, no file tells.
-        suspects=frozenset() if run.replay.symptom == "output" else run.suspects & sent,
+        reference="sound" if run.replay.reference == "sound" else "faulty",
     )
     found = verdict(runs, question)
     target = run.targets[side]
@@ -78,7 +77,7 @@ def _lines(run: Run) -> Iterator[bytes]:
         with reading(run.work.stores.engine) as session:
             page = replay_rows.outcomes_of(session, run.id, after=after, limit=LINES_AT_ONCE)
         yield b"".join(
-            orjson.dumps(replay_rows.row_of(one), option=orjson.OPT_APPEND_NEWLINE)
+            orjson.dumps(replay_rows.row_of(one, raw=True), option=orjson.OPT_APPEND_NEWLINE)
             for one in page.rows
         )
         after = page.after

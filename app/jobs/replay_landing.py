@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.domain.replay.outcomes import Outcome
 from app.domain.replay.planned import Recorded, Sending
+from app.errors import NoSpace
 from app.jobs.work import LOOK_SECONDS, Stopping, Work
 from app.store import replay_progress
 from app.store.attempts import Cancelled, Superseded
@@ -26,6 +27,11 @@ BATCH = 2000
 BREATH_SECONDS = 0.1  # between two batches
 _UNKNOWN = Recorded()
 
+
+class Abandoned(Stopping):
+    """This process ends, and the store still takes nothing; the journal has what was measured."""
+
+
 log = logging.getLogger(__name__)
 
 
@@ -33,16 +39,20 @@ log = logging.getLogger(__name__)
 class Landing:
     """Takes outcomes of one trial, and tells whether it is to stop.
 
-    Left, everything that was taken is written, or what kept it from being written is raised.
+    Where the store takes nothing for *patience_seconds*, as on a full disk, it is to stop. Left,
+    everything that was taken is written, however long that takes; the worker's own end, or that
+    of the job, ends the waiting.
     """
 
     work: Work
     begun: Begun
+    patience_seconds: float = 60.0
     _recorded: dict[int, Recorded] = field(default_factory=dict)
     _queue: SimpleQueue[Sequence[Outcome] | None] = field(default_factory=SimpleQueue)
     _pending: list[tuple[Outcome, Recorded]] = field(default_factory=list)
     _why: Exception | None = None
     _looked_at: float = 0.0
+    _written_at: float = field(default_factory=time.monotonic)
     _thread: Thread | None = None
 
     def __enter__(self) -> Self:
@@ -59,8 +69,9 @@ class Landing:
         self._queue.put(None)
         assert self._thread is not None
         self._thread.join()
-        if self.all_written:
-            self._write()
+        while self._pending and self.all_written:
+            self._try_to_write()
+            self._give_up()
 
     def seen(self, sendings: Iterable[Sending]) -> Iterator[Sending]:
         """*sendings*, of which is kept how they went when they were recorded."""
@@ -78,8 +89,8 @@ class Landing:
 
     @property
     def all_written(self) -> bool:
-        """Once it is left: False where another attempt has taken over."""
-        return not isinstance(self._why, Superseded)
+        """Once it is left: False where another attempt has taken over, or all had to be left."""
+        return not isinstance(self._why, Superseded | Abandoned)
 
     def check(self) -> None:
         """Raise why it was stopped, if it was."""
@@ -90,13 +101,14 @@ class Landing:
         while self._drain():
             if self._why is None:
                 self._look()
-            try:
-                self._write()
-            except Superseded as error:
-                self._why = error
-                self._pending.clear()
-            except SQLAlchemyError as error:
-                log.warning("Outcomes are written with the next batch: %s", error)
+            self._try_to_write()
+            if self._why is None and self._is_stuck():
+                self._why = NoSpace(
+                    f"The database took no outcomes for {self.patience_seconds:g} s, so the rest"
+                    " was not sent.",
+                    why="What was measured is kept.",
+                    fix="Look at the free space of the data folder and at the log of the console.",
+                )
 
     def _drain(self) -> bool:
         """Wait for outcomes and take what is there; False once there will be none."""
@@ -127,6 +139,28 @@ class Landing:
             self._why = error
         except SQLAlchemyError as error:
             log.warning("Whether to stop is asked again: %s", error)
+
+    def _is_stuck(self) -> bool:
+        return bool(self._pending) and time.monotonic() - self._written_at > self.patience_seconds
+
+    def _give_up(self) -> None:
+        """After the sending: wait for a store that takes nothing, unless this process is to end."""
+        if not self._pending:
+            return
+        if self.work.stopping.wait(LOOK_SECONDS):
+            log.error("%d outcomes could not be written before the end.", len(self._pending))
+            self._why = Abandoned()
+
+    def _try_to_write(self) -> None:
+        try:
+            self._write()
+        except Superseded as error:
+            self._why = error
+            self._pending.clear()
+        except SQLAlchemyError as error:
+            log.warning("Outcomes are written with the next batch: %s", error)
+        else:
+            self._written_at = time.monotonic()
 
     def _write(self) -> None:
         while self._pending:

@@ -68,6 +68,7 @@ class Run:
                     facts_of(seen) if seen else TargetFacts(),
                     selection=chosen,
                     suspects=self.suspects,
+                    problems=self.recording.document["problems"],
                 ),
             )
             told = {side: plan.as_json(made)}

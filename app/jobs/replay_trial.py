@@ -3,29 +3,33 @@
 Nothing is sent before the guards have passed and the job has written that it is about to act.
 """
 
+import logging
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, get_args
 
-from app.clients.journal import Journal
-from app.clients.player import play
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.clients.journal import Journal, journal_of
+from app.clients.player import Played, play
 from app.domain.loads import Loads
 from app.domain.playbook import ReplayTargetDied
 from app.domain.replay import aftermath
-from app.domain.replay.died import After
+from app.domain.replay.died import Absence, After
 from app.domain.replay.guards import Asked, refusals, strangers
 from app.domain.replay.limits import Limits
+from app.domain.replay.phrases import at_t0
 from app.domain.replay.plan import Plan
-from app.domain.replay.reading import recorded_of
 from app.domain.replay.tally import Tally, Trial
 from app.domain.replay.target import facts_of, state_of
 from app.domain.replay_findings import death_told
-from app.errors import Conflict
+from app.errors import Conflict, ConsoleError
 from app.jobs.replay_bundles import DuringBundle, Taken, loads_now, take_bundle
 from app.jobs.replay_landing import Landing
 from app.jobs.replay_run import Run
-from app.store import attempts, replay_progress, replay_rows, timeline
+from app.store import attempts, replay_progress, timeline
 from app.store.aside import aside
 from app.store.audit import CONSOLE
 from app.store.database import reading, writing
@@ -34,7 +38,10 @@ from app.store.replay_progress import Begun
 from app.store.replays import get_replay
 from app.store.tables import ReplayTrial, Target
 
+log = logging.getLogger(__name__)
+
 FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 1.0, 10.0  # into a trial, for the bundle during it
+ENDING_SECONDS = 5.0  # that processes of an earlier attempt may take to end
 
 
 def run_trial(run: Run, number: int, side: str) -> bool:
@@ -48,14 +55,14 @@ def run_trial(run: Run, number: int, side: str) -> bool:
         return trial.started_at is not None
     work.tell(f"Trial {number}: a bundle of {target.name}, then it is looked at for others.")
     before = take_bundle(work, target, _name(run, number), "before")
+    _note(run, trial, bundle_before_id=before.bundle_id, reached=state_of(before.seen) == "up")
     if state_of(before.seen) in ("down", "wedged"):
         return _unfit(run, trial, target, before)
     plan = run.plan_for(side, before.seen)
-    found = _guard(run, trial, target, before)
-    _note(run, trial, bundle_before_id=before.bundle_id, strangers=found,
-          reached=state_of(before.seen) == "up")  # fmt: skip
-    with Journal(work.stores.settings.data_dir / "replays" / f"trial-{trial.id}.jsonl") as journal:
-        begun = _with_left(run, _acts(run, trial, plan), journal)
+    _guard(run, trial, target, before)
+    with Journal(_journal(run, trial), wait_seconds=ENDING_SECONDS) as journal:
+        _acts(run, trial, plan)
+        begun = _with_left(run, trial, journal)
         _send(run, begun, plan, target, journal)
     _end(run, begun.trial, before)
     return True
@@ -65,9 +72,12 @@ def tallied(run: Run, trial: ReplayTrial) -> Trial:
     """What a trial adds up to, by all that is written of it."""
     tally = Tally(trial.planned or 0, run.options.mode)
     for outcome, recorded in replay_progress.kept_outcomes(run.work.stores, trial):
-        tally.see(outcome, recorded)
+        tally.see(at_t0(outcome), recorded)  # for all to read
     after = next(one for one in get_args(After) if one == trial.after)
-    return tally.trial(up_before=trial.reached, after=after)
+    absences = [Absence(**one) for one in trial.absences or ()]
+    return tally.trial(
+        up_before=trial.reached, after=after, absences=absences, resumed=trial.resumed
+    )
 
 
 def _unfit(run: Run, trial: ReplayTrial, target: Target, before: Taken) -> bool:
@@ -77,15 +87,15 @@ def _unfit(run: Run, trial: ReplayTrial, target: Target, before: Taken) -> bool:
             f"{target.name} does not serve, so nothing was sent. {before.says}",
             fix="Start it, wait until it serves, and start the replay again.",
         )
-    _note(run, trial, state="done", bundle_before_id=before.bundle_id,
-          after=state_of(before.seen), says=f"Not sent: {before.says}")  # fmt: skip
+    _note(run, trial, state="done", after=state_of(before.seen), says=f"Not sent: {before.says}")
     return False
 
 
-def _guard(run: Run, trial: ReplayTrial, target: Target, before: Taken) -> dict[str, Any]:
-    """What its loads told, once nothing stands against sending; raises Conflict."""
+def _guard(run: Run, trial: ReplayTrial, target: Target, before: Taken) -> None:
+    """Returns once nothing stands against sending; raises Conflict. What the loads told is kept."""
     ours_linger = trial.number > 1 or trial.started_at is not None
     loads = loads_now(run.work, target, patient=ours_linger)
+    _note(run, trial, strangers=_told(loads))
     with reading(run.work.stores.engine) as session:
         target = session.get_one(Target, target.id)  # it may be marked otherwise by now
         seen = asked_of(session, run.replay.incident_id, target)
@@ -99,7 +109,6 @@ def _guard(run: Run, trial: ReplayTrial, target: Target, before: Taken) -> dict[
     )
     for one in refusals(asked, typed):
         raise Conflict(f"{one.says} Nothing was sent.", fix=one.fix)
-    return _told(loads)
 
 
 def _told(loads: Loads | None) -> dict[str, Any]:
@@ -107,26 +116,25 @@ def _told(loads: Loads | None) -> dict[str, Any]:
             "at": datetime.now(UTC).isoformat()}  # fmt: skip
 
 
-def _acts(run: Run, trial: ReplayTrial, plan: Plan) -> Begun:
+def _journal(run: Run, trial: ReplayTrial) -> Path:
+    assert trial.id is not None
+    return journal_of(run.work.stores.settings.data_dir, trial.id)
+
+
+def _acts(run: Run, trial: ReplayTrial, plan: Plan) -> None:
     assert trial.id is not None
     size, now = len(plan.schedule.slots), datetime.now(UTC)
-    begun = replay_progress.acts(run.work.stores, run.work.attempt, trial.id, size, at=now)
+    replay_progress.acts(run.work.stores, run.work.attempt, trial.id, size, at=now)
     run.replay.started_at = run.replay.started_at or now
+
+
+def _with_left(run: Run, trial: ReplayTrial, journal: Journal) -> Begun:
+    """The trial with what is in its journal and was not written any more."""
+    assert trial.id is not None
+    stores, attempt = run.work.stores, run.work.attempt
+    begun = replay_progress.take_in(stores, trial.id, journal.left(), attempt=attempt)
+    assert begun is not None
     return begun
-
-
-def _with_left(run: Run, begun: Begun, journal: Journal) -> Begun:
-    """*begun* with what was measured before the console was killed and not written any more."""
-    found = {one.index: one for one in journal.left() if one.index not in begun.done}
-    pairs = [
-        (one, recorded_of(run.recording.request_at(one.index)))
-        for one in found.values()
-        if replay_rows.state_of(one) != replay_rows.NOT_SENT
-    ]
-    for outcome, _ in pairs:
-        begun.counts.see(outcome)
-    replay_progress.land(run.work.stores, run.work.attempt, begun.trial, pairs, begun.counts)
-    return replace(begun, done=begun.done | {one.index for one, _ in pairs})
 
 
 def _send(run: Run, begun: Begun, plan: Plan, target: Target, journal: Journal) -> None:
@@ -136,7 +144,7 @@ def _send(run: Run, begun: Begun, plan: Plan, target: Target, journal: Journal) 
     looked = aside(lambda: _look_during(run, begun, target, during), name="look at a replay")
     with Landing(run.work, begun) as landing:
         try:
-            play(
+            played = play(
                 landing.seen(plan.sendings(run.recording.request_at, done=begun.done)),
                 run.address(target),
                 run.options,
@@ -148,15 +156,36 @@ def _send(run: Run, begun: Begun, plan: Plan, target: Target, journal: Journal) 
         finally:
             during.over()
     if landing.all_written:
-        journal.remove()
+        _close(run, begun.trial, played, journal)
     landing.check()
     looked.result()
 
 
+def _close(run: Run, trial: ReplayTrial, played: Played, journal: Journal) -> None:
+    """Write what only the end of the sending tells.
+
+    Raises ConsoleError where a process that was sending was ended: the rest is still to be sent.
+    """
+    absences = [*(trial.absences or ()), *map(asdict, played.absences)]
+    _note(run, trial, absences=absences)
+    if played.broken:
+        _with_left(run, trial, journal)  # it had measured more than it has said
+    journal.remove()
+    if played.broken:
+        raise ConsoleError(
+            f"A process that was sending was ended: {played.broken}.",
+            fix="What was measured stays. Go on with the replay to send the rest.",
+        )
+
+
 def _look_during(run: Run, begun: Begun, target: Target, during: DuringBundle) -> None:
-    found = during.take(run.work, target, _name(run, begun.trial.number))
-    if found is not None:
-        _note(run, begun.trial, bundle_during_id=found.bundle_id)
+    """A trial is worth no less without this look: what keeps it from being kept is only logged."""
+    try:
+        found = during.take(run.work, target, _name(run, begun.trial.number))
+        if found is not None:
+            _note(run, begun.trial, bundle_during_id=found.bundle_id)
+    except (ConsoleError, SQLAlchemyError, OSError) as error:
+        log.warning("The bundle during %s was not kept: %s", _name(run, begun.trial.number), error)
 
 
 def _end(run: Run, trial: ReplayTrial, before: Taken) -> None:

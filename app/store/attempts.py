@@ -4,14 +4,16 @@ A worker that was thought dead and wakes up again finds that the key has changed
 ``Superseded``. So a step may be begun twice, but its row is written by one worker only.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import CursorResult, func, update
+from sqlalchemy import CursorResult, update
 from sqlmodel import Session, col, select
 
 from app.store import jobs
+from app.store.outbox import queue_of
 from app.store.tables import Job, Worker
 
 
@@ -32,12 +34,12 @@ class Attempt:
 
 
 def claim(
-    session: Session, attempt: Attempt, *, worker: str, at_once: int, at: datetime
+    session: Session, attempt: Attempt, *, worker: str, places: Mapping[str, int], at: datetime
 ) -> Job | None:
     """The job, now in the hands of *worker*; None when there is nothing to do for it.
 
-    A job whose partition is busy, or that would be one more than *at_once* for this worker,
-    goes back to the queue: the engine's own limits do not hold for work that it recovers.
+    A job whose partition is busy, or for which this worker has no more of the *places* of its
+    queue, goes back there: the engine's own limits do not hold for work that it recovers.
     """
     job = _locked(session, attempt)
     if job is None or job.state not in jobs.UNFINISHED:
@@ -46,7 +48,7 @@ def claim(
         jobs.interrupted(session, job, at=at)
     elif job.cancel_requested_at:
         jobs.cancelled(session, job, at=at)
-    elif _crowded(session, job, worker, at_once):
+    elif _crowded(session, job, worker, places):
         jobs.requeue(job)
     else:
         job.state, job.worker = "running", worker
@@ -105,6 +107,12 @@ def heard(session: Session, executor_id: str, *, at: datetime) -> None:
         worker.heard_at = at
 
 
+def is_silent(session: Session, executor_id: str, *, seconds: float = 30.0) -> bool:
+    """Whether a worker was not heard in the last *seconds*; so also one that nobody knows."""
+    worker = session.get(Worker, executor_id)
+    return worker is None or worker.heard_at < datetime.now(UTC) - timedelta(seconds=seconds)
+
+
 def take_over(session: Session, *, silent_since: datetime, at: datetime) -> list[str]:
     """Put back what workers hold that were not heard since; the keys that are void now."""
     alive = select(Worker.executor_id).where(Worker.heard_at >= silent_since)
@@ -121,7 +129,7 @@ def _locked(session: Session, attempt: Attempt) -> Job | None:
     return session.exec(query.with_for_update()).first()
 
 
-def _crowded(session: Session, job: Job, worker: str, at_once: int) -> bool:
+def _crowded(session: Session, job: Job, worker: str, places: Mapping[str, int]) -> bool:
     # Both of two jobs that start in one moment lock both rows, one after the other.
     neighbours = (
         select(Job)
@@ -132,10 +140,11 @@ def _crowded(session: Session, job: Job, worker: str, at_once: int) -> bool:
     running = [one for one in session.exec(neighbours) if one.state == "running"]
     if any(one.id != job.id for one in running):
         return True
-    mine = select(func.count()).where(
+    mine = select(Job.kind).where(
         Job.state == "running", Job.worker == worker, col(Job.id) != job.id
     )
-    return session.exec(mine).one() >= at_once
+    queue = queue_of(job.kind)
+    return sum(queue_of(kind) == queue for kind in session.exec(mine)) >= places[queue]
 
 
 def _write(session: Session, attempt: Attempt, **values: Any) -> None:  # noqa: ANN401

@@ -24,6 +24,12 @@ def get_job(session: Session, job_id: int) -> Job:
     return job
 
 
+def is_unfinished(session: Session, job_id: int | None) -> bool:
+    """Whether a job waits or is at work; that stays so until the transaction is over."""
+    query = select(Job.state).where(Job.id == job_id).with_for_update()
+    return session.exec(query).first() in UNFINISHED
+
+
 def jobs_of(session: Session, incident_id: int) -> Sequence[Job]:
     """The jobs of an incident, newest first."""
     query = select(Job).where(Job.incident_id == incident_id).order_by(col(Job.id).desc())

@@ -67,7 +67,9 @@ def _of_replays(session: Session, incident_id: int) -> list[Finding]:
         .order_by(col(Replay.id).desc())
         .limit(MOST_LOOKS)
     )
-    return [row.found for row in session.exec(query) if row.found]
+    found: list[Finding] = [row.found for row in session.exec(query) if row.found]
+    left = next((one for one in found if one["settles"]), None)  # the newest stands for the others
+    return [one if one is left else {**one, "settles": []} for one in found]
 
 
 def _answered(session: Session, incident_id: int) -> set[int | None]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from dbos import DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions
 from sqlalchemy import Engine, create_engine, event, update
@@ -27,12 +27,15 @@ from app.store.database import BUSY_TIMEOUT_SECONDS, open_postgres, writing
 from app.store.tables import Job, Target
 
 APPLICATION = "incident-console"
-QUEUE = "steps"
+# Replays take minutes to hours: in the queue of all others they would keep bundles waiting.
+QUEUE, REPLAY_QUEUE = "steps", "replays"
 WORKFLOW = "perform"
 SERIALIZER = DBOSPortableJSONSerializer()
 
 # What the engine may say of a workflow that will never run again by itself.
 OVER = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
+
+_REPLAY = playbook.KINDS[playbook.ReplayRequests]
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +47,13 @@ class Ticket:
     job_id: int
     key: str
     partition: str
+    queue: str
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """For a job that is in the database."""
+        assert job.id is not None
+        return cls(job.id, job.key, job.partition, queue_of(job.kind))
 
 
 def open_jobs_database(url: str) -> Engine:
@@ -88,8 +98,7 @@ class Outbox:
     def post(self, session: Session, job: Job) -> None:
         """Enqueue *job* once the session's transaction has been committed, never before."""
         session.flush()
-        assert job.id is not None
-        ticket = Ticket(job.id, job.key, job.partition)
+        ticket = Ticket.of(job)
         event.listen(session, "after_commit", lambda _: self.enqueue([ticket]), once=True)
 
     def enqueue(self, tickets: Iterable[Ticket]) -> None:
@@ -136,13 +145,18 @@ class Outbox:
 
     def _enqueue(self, ticket: Ticket) -> str:
         options: EnqueueOptions = {
-            "queue_name": QUEUE,
+            "queue_name": ticket.queue,
             "workflow_name": WORKFLOW,
             "workflow_id": ticket.key,
             "queue_partition_key": ticket.partition,
         }
         self._client.enqueue(options, ticket.job_id, ticket.key)
         return ticket.key
+
+
+def queue_of(kind: str) -> str:
+    """The queue that jobs of a kind wait in; each has places of its own in every worker."""
+    return REPLAY_QUEUE if kind == _REPLAY else QUEUE
 
 
 def new_key() -> str:

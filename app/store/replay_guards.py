@@ -69,9 +69,12 @@ def rival_of(
 
 
 def lock_targets(session: Session, targets: Sequence[Target]) -> None:
-    """Two that ask in one moment meet at these rows; SQLite has one writer anyway."""
-    ids = sorted(one.id or 0 for one in targets)
-    query = select(Target).where(col(Target.id).in_(ids)).order_by(col(Target.id))
+    """Two that ask in one moment meet at these rows; SQLite has one writer anyway.
+
+    All rows of a server: two targets may be one.
+    """
+    urls = {one.base_url for one in targets}
+    query = select(Target).where(col(Target.base_url).in_(urls)).order_by(col(Target.id))
     session.exec(query.with_for_update()).all()
 
 

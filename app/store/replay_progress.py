@@ -1,7 +1,7 @@
 """What the job of a replay writes while it is at work; each write is bound to its attempt."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from sqlmodel import Session, select
 from app.domain.counting import counted
 from app.domain.replay.outcomes import Outcome
 from app.domain.replay.planned import Recorded
-from app.store import attempts, audit, replay_rows
+from app.store import attempts, audit, jobs, replay_rows
 from app.store.attempts import Attempt
 from app.store.audit import CONSOLE
 from app.store.database import reading, writing
@@ -115,7 +115,7 @@ def trial_of(
         return trial
 
 
-def acts(stores: Stores, attempt: Attempt, trial_id: int, size: int, *, at: datetime) -> Begun:
+def acts(stores: Stores, attempt: Attempt, trial_id: int, size: int, *, at: datetime) -> None:
     """Write that *size* requests of a trial are about to be sent, committed before the first is."""
     with writing(stores.engine) as session:
         attempts.asked_to_stop(session, attempt)
@@ -126,11 +126,8 @@ def acts(stores: Stores, attempt: Attempt, trial_id: int, size: int, *, at: date
         replay.started_at, replay.finished_at = replay.started_at or at, None
         replay.version += 1
         replay_rows.drop_unsent(session, trial.replay_id, trial.number)
-        done = replay_rows.done_indexes(session, trial.replay_id, trial.number)
         trial.resumed += trial.started_at is not None
         trial.state, trial.started_at, trial.planned = "running", trial.started_at or at, size
-        counts = _counted(session, trial)
-    return Begun(trial, frozenset(done), counts)
 
 
 def land(
@@ -144,13 +141,44 @@ def land(
     with writing(stores.engine) as session:
         replay_rows.put_outcomes(session, trial.replay_id, trial.number, pairs)
         row = session.get_one(ReplayTrial, trial.id)
-        row.sent, row.completed, row.failed = counts.sent, counts.completed, counts.failed
-        row.errors = dict(counts.errors)
+        _write_counts(row, counts)
         replay = get_replay(session, trial.replay_id)
         session.flush()
         _add_up(session, replay)
         replay.says = _progress(replay, row)
         attempts.progress(session, attempt, replay.says, done=replay.sent, total=replay.total)
+
+
+def take_in(
+    stores: Stores,
+    trial_id: int,
+    found: Iterable[tuple[Outcome, Recorded]],
+    *,
+    attempt: Attempt | None = None,
+) -> Begun | None:
+    """Write what a trial measured and did not write when it was cut off; what is written stays.
+
+    Without an *attempt* of a worker that is at work on it, None where there is one.
+    """
+    with writing(stores.engine) as session:
+        trial = session.get_one(ReplayTrial, trial_id)
+        replay = get_replay(session, trial.replay_id)
+        if attempt is not None:
+            attempts.held(session, attempt)
+        elif jobs.is_unfinished(session, replay.job_id):
+            return None
+        done = replay_rows.done_indexes(session, trial.replay_id, trial.number)
+        left = {
+            outcome.index: (outcome, recorded)
+            for outcome, recorded in found
+            if outcome.index not in done and replay_rows.state_of(outcome) != replay_rows.NOT_SENT
+        }
+        replay_rows.put_outcomes(session, trial.replay_id, trial.number, left.values())
+        counts = _counted(session, trial)
+        _write_counts(trial, counts)
+        session.flush()
+        _add_up(session, replay)
+    return Begun(trial, frozenset(done | left.keys()), counts)
 
 
 def note_trial(stores: Stores, attempt: Attempt, trial_id: int, **values: Any) -> None:  # noqa: ANN401
@@ -182,6 +210,11 @@ def _counted(session: Session, trial: ReplayTrial) -> Counts:
         if error is not None:
             counts.errors[error] += sum(states.values())
     return counts
+
+
+def _write_counts(trial: ReplayTrial, counts: Counts) -> None:
+    trial.sent, trial.completed, trial.failed = counts.sent, counts.completed, counts.failed
+    trial.errors = dict(counts.errors)
 
 
 def _add_up(session: Session, replay: Replay) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy.dialects.sqlite import insert as insert_sqlite
 from sqlmodel import Session, col, func, select
 
 from app.domain.replay.outcomes import Outcome, row
+from app.domain.replay.phrases import at_t0
 from app.domain.replay.planned import Recorded
 from app.store.replay_tables import ReplayOutcome
 
@@ -147,11 +148,17 @@ def read_outcomes(
         )
 
 
-def row_of(outcome: ReplayOutcome) -> dict[str, Any]:
-    """*outcome* as a line of ``replay --out``, with its trial and state."""
+def row_of(outcome: ReplayOutcome, *, raw: bool = False) -> dict[str, Any]:
+    """*outcome* as a line of ``replay --out``, with its trial and state.
+
+    *raw*: with the words of the target, which may quote a prompt (T2); else as all may read it.
+    """
     told = Outcome(index=outcome.position, **{name: getattr(outcome, name) for name in _OUTCOME})
     recorded = Recorded(**{name: getattr(outcome, f"recorded_{name}") for name in _RECORDED})
-    return {"trial": outcome.trial, "state": outcome.state, **row(told, recorded)}
+    line = row(told if raw else at_t0(told), recorded)
+    if not raw:
+        del line["output_hash"]  # it has no key: a short answer is found by trying a few
+    return {"trial": outcome.trial, "state": outcome.state, **line}
 
 
 def _later(wanted: Wanted, after: Place) -> ColumnElement[bool]:

@@ -84,6 +84,7 @@ class ReplayTrial(SQLModel, table=True):
     bundle_during_id: int | None = Field(default=None, foreign_key="bundle.id")
     bundle_after_id: int | None = Field(default=None, foreign_key="bundle.id")
     strangers: dict[str, Any] | None = _json(nullable=True)  # what its loads told before
+    absences: list[dict[str, Any]] | None = _json(nullable=True)  # when it was knocked at in vain
     died: dict[str, Any] | None = _json(nullable=True)  # when, after which, who was in flight
     recipe: dict[str, Any] | None = _json(nullable=True)  # of a start that leaves evidence
     lateness_ms: dict[str, Any] | None = _json(nullable=True)

@@ -1,20 +1,23 @@
 """The API of replays: guards, permission, the same request twice, pages of outcomes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 import pytest
 from fastapi.testclient import TestClient
-from sqlmodel import select
+from sqlmodel import Session, select
 
-from app.domain.replay.outcomes import Outcome
+from app.domain.replay.outcomes import ErrorClass, Outcome
 from app.domain.replay.planned import Recorded
 from app.store import replay_rows
 from app.store.database import reading, writing
+from app.store.replay_tables import ReplayOutcome
 from app.store.stores import Stores
 from app.store.tables import AuditEvent, Job, Replay, Target
 from tests.integration import make
 from tests.integration.replayed import clean_target, file_of, line
+from tests.replays import outcome
 
 URL = "http://127.0.0.1:9"
 
@@ -109,7 +112,7 @@ def test_a_target_that_is_not_clean_is_typed(
     with writing(stores.engine) as session:
         session.get_one(Target, body["target_id"]).clean = False
 
-    bare = _ask(operator, incident_id, body)
+    bare = _ask(operator, incident_id, {**body, "confirm": True})  # a yes names nothing
     wrong = _ask(operator, incident_id, {**body, "confirm": "clean-b"})
     typed = _ask(operator, incident_id, {**body, "confirm": "clean-a"})
 
@@ -117,6 +120,20 @@ def test_a_target_that_is_not_clean_is_typed(
     assert "type clean-a" in bare.json()["detail"]
     told = typed.json()["replay"]["confirmed"]
     assert [(one["name"], one["by"]) for one in told] == [("clean-a", "operator")]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"confirm": True}, {"confirm": None, "select": None}, {"confirm": []}, {"confirm": "clean-a"}],
+    ids=["yes", "null", "none", "name"],
+)
+def test_a_clean_target_needs_no_name(
+    operator: TestClient, incident_id: int, body: dict[str, Any], more: dict[str, Any]
+) -> None:
+    asked = _ask(operator, incident_id, {**body, **more})
+
+    assert asked.status_code == 202, asked.text
+    assert asked.json()["replay"]["selection"] == ""
 
 
 def test_who_replayed_which_dump_stands_in_the_audit_log(
@@ -211,7 +228,7 @@ def test_a_replay_that_waits_is_cancelled_and_resumed(operator: TestClient, repl
 def test_outcomes_come_in_pages_by_class_and_state(
     reader: TestClient, stores: Stores, replay_id: int
 ) -> None:
-    def outcome(index: int, *, lost: bool) -> tuple[Outcome, Recorded]:
+    def measured(index: int, *, lost: bool) -> tuple[Outcome, Recorded]:
         error = "stream-cut" if lost else None
         return (
             Outcome(index, f"r{index}", 200, error, None, 1000.0, index / 10, 0.5),  # type: ignore[arg-type]
@@ -219,7 +236,7 @@ def test_outcomes_come_in_pages_by_class_and_state(
         )
 
     with writing(stores.engine) as session:
-        pairs = [outcome(n, lost=n % 3 == 0) for n in range(9)]
+        pairs = [measured(n, lost=n % 3 == 0) for n in range(9)]
         replay_rows.put_outcomes(session, replay_id, 1, pairs)
     url = f"/api/v1/replays/{replay_id}/outcomes"
 
@@ -236,3 +253,39 @@ def test_outcomes_come_in_pages_by_class_and_state(
     assert reader.get(url, params={"error": "made-up"}).status_code == 422
     assert reader.get(url, params={"cursor": "e30"}).status_code in (400, 422)
     assert reader.get("/api/v1/replays/99/outcomes").status_code == 404
+
+
+PROMPT = "My name is Ada, and my card is 4111"
+
+
+@pytest.mark.parametrize("who", ["reader", "operator"])
+def test_words_of_a_target_that_quote_a_prompt_are_shown_to_nobody_in_passing(
+    request: pytest.FixtureRequest, stores: Stores, replay_id: int, who: str
+) -> None:
+    """They are in the outcomes that are kept as raw evidence, for operators and with a note."""
+    told: list[tuple[ErrorClass, int]] = [("bad-request", 400), ("aborted", 200)]
+    pairs = [
+        (outcome(n, error, status=status, says=f"Invalid: {PROMPT}", output_hash="h"), Recorded())
+        for n, (error, status) in enumerate(told)
+    ]
+    with writing(stores.engine) as session:
+        replay_rows.put_outcomes(session, replay_id, 1, pairs)
+    client: TestClient = request.getfixturevalue(who)
+
+    items = client.get(f"/api/v1/replays/{replay_id}/outcomes").json()["items"]
+    page = client.get(f"/replays/{replay_id}/outcomes").text
+
+    assert [one["says"] for one in items] == [
+        "It says why in 44 characters, kept with the raw outcomes."
+    ] * 2
+    assert "output_hash" not in items[0]
+    assert "It says why in 44 characters" in page
+    for text in (orjson.dumps(items).decode(), page):
+        assert "Ada" not in text
+    with reading(stores.engine) as session:
+        raw = [replay_rows.row_of(one, raw=True) for one in _rows(session, replay_id)]
+    assert [PROMPT in one["says"] for one in raw] == [True, True]
+
+
+def _rows(session: Session, replay_id: int) -> Sequence[ReplayOutcome]:
+    return replay_rows.outcomes_of(session, replay_id).rows

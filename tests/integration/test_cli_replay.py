@@ -104,7 +104,42 @@ def test_without_json_it_is_one_screen(tmp_path: Path, target: ReplayTarget) -> 
     assert status == 0
     assert text.splitlines()[0] == "error: reproduced (supported)"
     assert "server-error" in text
+    assert "ratio of pairs" not in text, "nothing is known of when they were recorded"
     assert "no: broken" in text
+
+
+def test_of_a_file_that_is_cut_off_it_is_said_that_requests_are_missing(
+    tmp_path: Path, target: ReplayTarget
+) -> None:
+    whole = pickled({"server_args": None, "requests": [record(n) for n in range(3)]})
+    dump = tmp_path / "requests.pkl"
+    dump.write_bytes(whole[: len(whole) * 2 // 3])
+    status, text, errors = replay(
+        tmp_path, dump, "--base-url", target.base_url, "--yes", "--json", "--flat-out"
+    )
+
+    assert status == 0
+    assert json.loads(text)["sent"] == 1
+    [note] = [one for one in json.loads(text)["plan"]["notes"] if one["kind"] == "file"]
+    assert note["says"].startswith("Truncated: ")
+    assert note["says"] in errors
+
+
+def test_a_shape_of_which_only_the_characters_are_known_is_replayed(tmp_path: Path) -> None:
+    """As ``dump export --tier T0`` writes a request that had no answer yet."""
+    payload = {"prompt_tokens": None, "prompt_characters": 512, "prefix": [], "features": ["lora"]}
+    told = {"index": 4, "rid": "r", "endpoint": "/generate", "tier": "T0", "payload": payload,
+            "recorded": {"state": "unfinished"}}  # fmt: skip
+    path = tmp_path / "t0.jsonl"
+    path.write_text(json.dumps(told) + "\n")
+    with replay_target() as target:
+        status, text, _ = replay(tmp_path, path, "--base-url", target.base_url, "--yes", "--json")
+        [sent] = [one["body"] for one in target.seen() if one["path"] == "/generate"]
+
+    assert (status, json.loads(text)["sent"]) == (0, 1)
+    assert "lora_path: not kept, sent without" in json.loads(text)["stripped"]
+    assert "Not tested: some went without their adapter" in json.loads(text)["why"]
+    assert len(sent["input_ids"]) == 128
 
 
 def test_nothing_is_sent_before_it_is_confirmed(tmp_path: Path, target: ReplayTarget) -> None:
@@ -230,7 +265,7 @@ def test_ctrl_c_breaks_off_in_order_and_tells_what_was_measured(
     with running(tmp_path, target, out) as process:
         until(lambda: any(one["body"]["text"] == "hang" for one in target.seen()))
         process.send_signal(signal.SIGINT)
-        text, errors = process.communicate(timeout=10)
+        text, errors = process.communicate(timeout=60)
     document = json.loads(text)
     told = [json.loads(line) for line in out.read_text().splitlines()]
 
@@ -249,9 +284,9 @@ def test_kill_nine_leaves_what_was_measured_and_nothing_running(
     with running(tmp_path, target, out) as process:
         children = _children(process.pid)
         os.kill(process.pid, signal.SIGKILL)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
     assert children
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), seconds=5)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
     told = [json.loads(line) for line in out.read_text().splitlines()]
     assert told[0]["index"] == 0
     assert told[0]["completion_tokens"] == 4
@@ -261,14 +296,28 @@ def test_kill_nine_leaves_what_was_measured_and_nothing_running(
     ("arguments", "status", "says"),
     [
         (["--base-url", "http://169.254.169.254"], 1, "never asked"),
-        (["--base-url", "TARGET", "--select", "0:3,nonsense"], 1, "“nonsense” names no request"),
+        (["--base-url", "TARGET", "--select", "0:3,nonsense"], 2, "names no request"),
         (["--base-url", "TARGET", "--select", "9"], 1, "No request is left"),
         (["--base-url", "TARGET", "--closed-loop", "--flat-out"], 2, "exclude each other"),
-        (["--base-url", "TARGET", "--speed", "0"], 1, "speed is 0"),
+        (["--base-url", "TARGET", "--speed", "0"], 2, "speed is 0"),
+        (["--base-url", "TARGET", "--trials", "99"], 2, "trials is 99"),
+        (["--base-url", "TARGET", "--sample", "nan"], 2, "A sample is a share"),
+        (["--base-url", "TARGET", "--until-seconds", "0"], 2, "ends before it begins"),
         (["--base-url", "TARGET", "--out", "there.jsonl"], 1, "is there already"),
         (["--base-url", "TARGET", "--token-env", "NO_SUCH"], 1, "NO_SUCH is not set"),
     ],
-    ids=["metadata", "selection", "nothing", "modes", "speed", "out", "token"],
+    ids=[
+        "metadata",
+        "selection",
+        "nothing",
+        "modes",
+        "speed",
+        "trials",
+        "sample",
+        "window",
+        "out",
+        "token",
+    ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_sent(
     tmp_path: Path, target: ReplayTarget, arguments: list[str], status: int, says: str

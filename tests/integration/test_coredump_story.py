@@ -65,7 +65,7 @@ def test_the_whole_way_from_the_page_to_the_bytes(console: Console, tmp_path: Pa
     _room(tmp_path)
     with (
         running(tmp_path / "agent") as told,
-        dumping(tmp_path / "server", "slow", seconds=3) as server,
+        dumping(tmp_path / "server", "held") as server,
     ):
         agent = Agent(told.process, told.url, told.state_dir)  # type: ignore[arg-type]
         incident_id = console.incident(console.register(agent), server)
@@ -74,6 +74,7 @@ def test_the_whole_way_from_the_page_to_the_bytes(console: Console, tmp_path: Pa
 
         number = _led_to(console.type(incident_id, "coredump", confirm=HOST))
         _see_it_grow(console, number, incident_id)
+        server.let_end()
         done = console.ended(number)
 
         [item], [file] = done["items"], server.dumps
@@ -156,13 +157,14 @@ def test_what_does_not_end_well_says_how(
 def test_a_killed_agent_goes_on_watching_and_sends_no_second_byte(
     console: Console, agent: Agent, tmp_path: Path
 ) -> None:
-    with dumping(tmp_path / "server", "slow", seconds=5) as server:
+    with dumping(tmp_path / "server", "held") as server:
         number = console.press(console.incident(console.register(agent), server))
         until(lambda: console.states(number) == ["growing"])
         agent.kill()
         until(lambda: "Last heard of it at" in console.diagnostic(number)["items"][0]["says"])
         assert console.states(number) == ["growing"]
         with quick_agent(agent.state_dir, port=int(agent.url.rpartition(":")[2])):
+            server.let_end()
             [item] = console.ended(number)["items"]
 
         assert "sends nothing again" in " ".join(item["detail"]["notes"])
@@ -173,7 +175,7 @@ def test_a_killed_worker_asks_again_and_adopts_what_was_sent(
     admin: TestClient, settings: Settings, agent: Agent, tmp_path: Path
 ) -> None:
     console = Console(admin)
-    with dumping(tmp_path / "server", "slow", seconds=4) as server:
+    with dumping(tmp_path / "server", "held") as server:
         with processes.working(settings.data_dir) as worker:
             host_id = console.register(agent)
             incident_id = console.incident(host_id, server)
@@ -192,6 +194,7 @@ def test_a_killed_worker_asks_again_and_adopts_what_was_sent(
             page = admin.get(f"/diagnostics/{number}").text
             assert "not repeated unless somebody asks" in page
             console.post(f"/jobs/{cut_off['job_id']}/resume")
+            server.let_end()
             until(lambda: console.diagnostic(number)["state"] == "done")
 
         _check_whole_after_one_byte(console, number, server)
@@ -209,12 +212,13 @@ def test_a_worker_killed_while_the_dump_grows_just_goes_on(
     admin: TestClient, settings: Settings, agent: Agent, tmp_path: Path
 ) -> None:
     console = Console(admin)
-    with dumping(tmp_path / "server", "slow", seconds=4) as server:
+    with dumping(tmp_path / "server", "held") as server:
         with processes.working(settings.data_dir) as worker:
             number = console.press(console.incident(console.register(agent), server))
             until(lambda: console.states(number) == ["growing"])
             processes.kill(worker)
         with processes.working(settings.data_dir):
+            server.let_end()
             done = console.ended(number)
 
         assert done["state"] == "done"
@@ -298,7 +302,7 @@ def _fill(file: Path) -> None:
 def test_stacks_are_refused_while_the_dump_of_a_process_runs(
     console: Console, agent: Agent, tmp_path: Path
 ) -> None:
-    with dumping(tmp_path / "server", "slow", seconds=3) as server:
+    with dumping(tmp_path / "server", "held") as server:
         incident_id = console.incident(console.register(agent), server)
         number = console.press(incident_id)
         until(lambda: console.states(number) == ["growing"])
@@ -307,6 +311,7 @@ def test_stacks_are_refused_while_the_dump_of_a_process_runs(
         [item] = stacks["items"]
         assert (stacks["state"], item["state"], item["rank"]) == ("refused", "refused", "TP0")
         assert (item["says"], item["kind"]) == (ON_IT, "busy")
+        server.let_end()
         assert console.ended(number)["items"][0]["state"] == "complete"
 
 
@@ -330,7 +335,7 @@ def test_of_two_consoles_on_one_agent_one_gets_its_turn(
 ) -> None:
     other = Console(admin)
     with (
-        dumping(tmp_path / "server", "slow", seconds=4) as server,
+        dumping(tmp_path / "server", "held") as server,
         processes.working(settings.data_dir),
     ):
         mine = console.incident(console.register(agent), server)
@@ -338,6 +343,7 @@ def test_of_two_consoles_on_one_agent_one_gets_its_turn(
         number = console.press(mine)
         until(lambda: console.states(number) == ["growing"])
         second = other.ended(other.press(theirs, confirm="gpu-as-they-call-it"))
+        server.let_end()
         [refused], [done] = second["items"], console.ended(number)["items"]
 
         assert (second["state"], refused["state"]) == ("refused", "refused")
@@ -380,7 +386,7 @@ def test_a_bundle_waits_while_stacks_are_taken(
     with dumping(tmp_path / "server") as server:
         silent = f"http://127.0.0.1:{free_port()}"
         incident_id = console.incident(console.register(agent), server, url=silent)
-        number = console.press(incident_id, "stacks", samples=2, interval_seconds=3.0)
+        number = console.press(incident_id, "stacks", samples=2, interval_seconds=6.0)
         until(lambda: console.states(number))
         [target_id] = console.get(f"/incidents/{incident_id}")["target_ids"]
         sent = {"target_id": target_id}

@@ -141,7 +141,7 @@ def test_no_attack_runs_or_gets_past_the_limits() -> None:
     )
     told = [orjson.loads(line) for line in done.stdout.splitlines()]
     for attack, (document, seconds, most_kib) in zip(attacks, told, strict=True):
-        assert seconds < 2, attack.name
+        assert seconds < 5, attack.name
         assert most_kib < 256 * 1024, attack.name
         assert (document["kind"] != "unreadable") is (attack.name in readable), attack.name
         assert document["problems"] or attack.name in readable, attack.name

@@ -14,10 +14,10 @@ from app.store.database import reading, writing
 from app.store.outbox import new_key
 from app.store.stores import Stores
 from app.store.tables import AuditEvent, Job, TimelineEvent
-from tests.integration import make
+from tests.integration import make, verbs
 from tests.integration.conftest import MakeStores
 from tests.integration.verbs import VERBS
-from tests.waiting import until
+from tests.waiting import BUSY, until
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_cancel_is_honoured_within_a_second_while_the_work_hangs(stores: Stores)
     asked = time.monotonic()
     _cancel(stores, job_id)
     job = make.until(stores, job_id, "cancelled")
-    assert time.monotonic() - asked < 1.0
+    assert time.monotonic() - asked < 1.0 * BUSY
     assert job.says == "Cancelled by mira."
     [event] = _events(stores, incident_id)
     assert (event.kind, event.detail["by"]) == ("StepCancelled", "mira")
@@ -111,11 +111,12 @@ def test_a_job_that_waits_is_cancelled_at_once_and_never_begins(stores: Stores) 
 
 
 def test_resume_goes_on_where_the_job_stopped(stores: Stores) -> None:
-    job_id = make.job(stores, slices=6, seconds=0.1)
+    job_id = make.job(stores, slices=6, seconds=0.1, waits_at=4)
     until(lambda: len(_trace(stores, job_id)) >= 2)
     _cancel(stores, job_id)
     stopped = make.until(stores, job_id, "cancelled")
     assert 2 <= stopped.done < 6, "what was done stays readable"
+    verbs.let_go_on(stores.settings.data_dir, job_id)
     _resume(stores, job_id)
     job = make.until(stores, job_id, "succeeded")
     assert (job.attempts, job.done) == (2, 6)
@@ -195,7 +196,7 @@ def _held_by_a_dead_worker(stores: Stores, *, intrusive: bool, acted: bool) -> A
 
 def _claim(stores: Stores, attempt: Attempt) -> Job | None:
     with writing(stores.engine) as session:
-        return attempts.claim(session, attempt, worker="test", at_once=99, at=make.now())
+        return attempts.claim(session, attempt, worker="test", places={"steps": 99}, at=make.now())
 
 
 def test_an_intrusive_job_that_acted_is_not_repeated_by_itself(any_stores: Stores) -> None:
@@ -248,6 +249,10 @@ def test_a_worker_takes_no_more_jobs_than_it_may(any_stores: Stores) -> None:
         _held_by_a_dead_worker(any_stores, intrusive=False, acted=False) for _ in range(2)
     )
     with writing(any_stores.engine) as session:
-        assert attempts.claim(session, first, worker="test", at_once=1, at=make.now())
-        assert not attempts.claim(session, second, worker="test", at_once=1, at=make.now())
-        assert not attempts.claim(session, second, worker="test", at_once=9, at=make.now())
+        assert attempts.claim(session, first, worker="test", places={"steps": 1}, at=make.now())
+        assert not attempts.claim(
+            session, second, worker="test", places={"steps": 1}, at=make.now()
+        )
+        assert not attempts.claim(
+            session, second, worker="test", places={"steps": 9}, at=make.now()
+        )

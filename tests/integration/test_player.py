@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -21,14 +22,14 @@ from app.domain.replay.planned import Recorded, Sending
 from app.errors import Rejected, Unreachable
 from tests.ports import free_port
 from tests.replaying import ReplayTarget, replay_target, sending
-from tests.waiting import until
+from tests.waiting import BUSY, until
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 AS_RECORDED = Options()
 LIMITS = Limits(
-    connect_seconds=2, request_seconds=1.5, total_seconds=60, frame_bytes=200_000, frames=500
+    connect_seconds=20, request_seconds=4, total_seconds=100, frame_bytes=200_000, frames=500
 )
 
 
@@ -56,7 +57,7 @@ def test_a_stream_is_read_to_its_end_whether_it_repeats_itself_or_not(
     target: ReplayTarget, kind: str
 ) -> None:
     before = time.time()
-    [one] = played(target.base_url, sending(7, f"{kind} 0.05"))
+    [one] = played(target.base_url, sending(7, f"{kind} 0.3"))
 
     assert (one.index, one.rid, one.status, one.error) == (7, "rid-7", 200, None)
     assert (one.prompt_tokens, one.completion_tokens, one.cached_tokens) == (7, 4, 3)
@@ -64,9 +65,9 @@ def test_a_stream_is_read_to_its_end_whether_it_repeats_itself_or_not(
     assert one.output_characters == len(" one two three four")
     assert one.ttft_seconds is not None
     assert one.e2e_seconds is not None
-    assert 0.05 <= one.ttft_seconds < one.e2e_seconds - 0.1
+    assert 0.3 <= one.ttft_seconds < one.e2e_seconds - 0.1
     assert one.inter_token_p50_ms is not None
-    assert 40 < one.inter_token_p50_ms < 500
+    assert 100 < one.inter_token_p50_ms < 300 * BUSY
     assert one.sent_at is not None
     assert before < one.sent_at < time.time()
     assert one.lateness_ms is not None
@@ -91,9 +92,9 @@ ENDS = [
     ("errs", 200, "bad-request", "The input is too long."),
     ("cut", 200, "stream-cut", "The connection ended in the middle of the answer."),
     ("ends", 200, "stream-cut", "The stream ended before it said that it was done."),
-    ("stands", 200, "timeout", "It answered, and had not ended after 1.5 s."),
-    ("hang", None, "no-first-token", "No token in 1.5 s."),
-    ("drip", 200, "no-first-token", "No token in 1.5 s."),
+    ("stands", 200, "timeout", "It answered, and had not ended after 4 s."),
+    ("hang", None, "no-first-token", "No token in 4 s."),
+    ("drip", 200, "no-first-token", "No token in 4 s."),
     ("reset", None, "connection-reset", "answered nothing"),
     ("swells", 200, "too-large", "The answer has more than is taken in."),
     ("runs-on", 200, "too-large", "The answer has more than is taken in."),
@@ -173,12 +174,13 @@ def test_a_key_that_the_target_says_back_is_not_told(target: ReplayTarget) -> No
 def test_requests_go_out_at_their_time_whatever_earlier_ones_do(target: ReplayTarget) -> None:
     hanging = [sending(n, "hang", due=0.0) for n in range(20)]
     timely = [sending(20 + n, due=0.1 * n) for n in range(10)]
-    outcomes = played(target.base_url, *hanging, *timely)[20:]
-    start = min(one.sent_at or 0 for one in outcomes)
+    outcomes = played(target.base_url, *hanging, *timely)
+    held_up, sent = outcomes[:20], [one.sent_at or 0 for one in outcomes[20:]]
 
-    assert [one.error for one in outcomes] == [None] * 10
-    for one in outcomes:
-        assert (one.sent_at or 0) - start == pytest.approx(one.due_seconds, abs=0.2)
+    assert [one.error for one in outcomes[20:]] == [None] * 10
+    assert sent == sorted(sent)
+    assert sent[9] - min(one.sent_at or 0 for one in held_up) > 0.8
+    assert sent[9] < min((one.sent_at or 0) + (one.e2e_seconds or 0) for one in held_up)
 
 
 def test_a_closed_loop_keeps_so_many_in_flight_and_no_more(target: ReplayTarget) -> None:
@@ -197,7 +199,7 @@ def test_a_closed_loop_keeps_so_many_in_flight_and_no_more(target: ReplayTarget)
         now += change
         most = max(most, now)
     assert most == 4
-    assert all((one.lateness_ms or 0) < 500 for one in outcomes)
+    assert all((one.lateness_ms or 0) < 500 * BUSY for one in outcomes)
 
 
 def test_answers_are_compared_with_the_recorded_tokens(target: ReplayTarget) -> None:
@@ -216,11 +218,11 @@ def test_several_processes_share_the_requests_and_one_start(target: ReplayTarget
     start = min((one.sent_at or 0) - one.due_seconds for one in outcomes)
     assert [one.index for one in outcomes] == list(range(100))
     assert [one.error for one in outcomes] == [None] * 100
-    assert max((one.sent_at or 0) - one.due_seconds - start for one in outcomes) < 1.0
+    assert max((one.sent_at or 0) - one.due_seconds - start for one in outcomes) < 1.0 * BUSY
 
 
 def test_a_target_that_dies_is_told_by_who_was_cut_off_and_who_was_refused() -> None:
-    sendings = [sending(n, "cumulative 0.05", due=0.02 * n) for n in range(40)]
+    sendings = [sending(n, "cumulative 0.05", due=0.1 * n) for n in range(40)]
     with replay_target(dies_after=20) as target:
         outcomes = played(target.base_url, *sendings)
     errors = [one.error for one in outcomes]
@@ -273,10 +275,10 @@ def test_told_to_stop_it_breaks_off_within_a_second_and_says_what_was_not_sent(
     until(lambda: outcomes)
     stop.set()
     since = time.monotonic()
-    thread.join(20)
+    thread.join(100)
     took = time.monotonic() - since
 
-    assert took < 1.0
+    assert took < 1.0 * BUSY
     assert ended[0].stopped
     by_index = {one.index: one for one in outcomes}
     assert [by_index[n].error for n in range(3)] == [None, "cancelled", "not-sent"]
@@ -284,7 +286,7 @@ def test_told_to_stop_it_breaks_off_within_a_second_and_says_what_was_not_sent(
 
 
 def test_when_the_time_for_all_is_up_the_rest_is_not_sent(target: ReplayTarget) -> None:
-    limits = Limits(request_seconds=60, total_seconds=1.0)
+    limits = Limits(request_seconds=60, total_seconds=3.0)
     outcomes = played(target.base_url, sending(0, "hang"), sending(1, due=30.0), limits=limits)
     assert [one.error for one in outcomes] == ["cancelled", "not-sent"]
 
@@ -327,13 +329,11 @@ def test_kill_nine_of_the_player_ends_its_processes_and_loses_nothing_handed_on(
         children = _children(player.pid)
         os.kill(player.pid, signal.SIGKILL)
         handed_on += [int(line) for line in player.stdout.read().split()]
-        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), seconds=5)
-        seen = len(target.seen())
-        time.sleep(0.3)
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
 
         assert len(children) == 2
         assert len(set(handed_on)) == len(handed_on) >= 20
-        assert len(target.seen()) == seen < 400
+        assert until(target.seen_at_last) < 400
 
 
 def test_a_process_that_ends_by_itself_leaves_its_requests_told(target: ReplayTarget) -> None:
@@ -391,5 +391,8 @@ def test_outcomes_fit_into_json(target: ReplayTarget) -> None:
 
 
 def _children(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [int(one) for task in tasks for one in (task / "children").read_text().split()]
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # a thread that has ended meanwhile
+            found += [int(one) for one in (task / "children").read_text().split()]
+    return found

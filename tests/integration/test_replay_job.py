@@ -45,7 +45,7 @@ from tests.integration.replayed import (
 )
 from tests.integration.scripted_target import answers, says, scripted_target
 from tests.replaying import ReplayTarget, replay_target
-from tests.waiting import until
+from tests.waiting import BUSY, until
 
 pytestmark = pytest.mark.slow
 
@@ -128,7 +128,7 @@ def test_what_a_replay_leaves_behind_is_evidence_of_the_incident_alone(
     assert "ReplayEnded" in mine
     assert noted == ["replay.send", "replay.read", "replay.end"]
     kept = stores.artifacts.read(outcomes.sha256, 10**6).splitlines()
-    assert (outcomes.tier, len(kept)) == ("T1", 4)
+    assert (outcomes.tier, len(kept)) == ("T2", 4)
     assert b"cumulative" not in b"".join(kept), "no text of a prompt"
 
 
@@ -174,6 +174,10 @@ def test_others_on_the_target_stop_a_replay_before_its_first_request(
     assert "serving 2 requests of others" in replay.says
     assert server.seen() == []
     assert _rows(stores, replay_id) == []
+    [trial] = _trials(stores, replay_id)
+    assert trial.bundle_before_id is not None, "it shows why"
+    assert trial.strangers is not None
+    assert trial.strangers["of_others"] == 2
 
     server.get("/__running/0")
     with writing(stores.engine) as session:
@@ -192,6 +196,7 @@ def test_a_target_that_does_not_serve_is_sent_nothing(stores: Stores) -> None:
 
     assert replay.state == "refused"
     assert "does not serve" in replay.says
+    assert _trials(stores, replay_id)[0].bundle_before_id is not None, "it shows why"
 
 
 def test_a_target_that_does_not_tell_its_load_has_to_be_typed(stores: Stores) -> None:
@@ -261,7 +266,7 @@ def test_a_cancel_is_honoured_within_a_second_and_the_rest_can_be_sent_later(
 ) -> None:
     new = _new(stores, server)
     paced = Options(parallel=1)
-    lines = [line(n, at=n * 0.05) for n in range(60)]
+    lines = [line(n, at=n * 0.1) for n in range(60)]
     replay_id, _ = asked(stores, new, *lines, options=paced)
     until(lambda: replay_at(stores, replay_id).completed >= 5)
 
@@ -270,7 +275,7 @@ def test_a_cancel_is_honoured_within_a_second_and_the_rest_can_be_sent_later(
     replay = ended(stores, replay_id, "cancelled")
     took = time.monotonic() - pressed
 
-    assert took < 1.5, "a second, and what a busy machine adds"
+    assert took < 1.0 * BUSY
     assert replay.state == "cancelled"
     assert 5 <= replay.completed < 60
     [trial] = _trials(stores, replay_id)

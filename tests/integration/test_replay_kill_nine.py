@@ -1,6 +1,6 @@
 """kill -9 in the middle of a replay: what was measured is there, and nothing goes on by itself."""
 
-import time
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from app.store.stores import Stores
 from tests.integration import make, processes
 from tests.integration.replayed import asked, clean_target, ended, job_of, line
 from tests.replaying import ReplayTarget, replay_target
-from tests.waiting import until
+from tests.waiting import BUSY, until
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +35,16 @@ def stores(tmp_path: Path) -> Iterator[Stores]:
 def _kept(stores: Stores, replay_id: int) -> set[int]:
     with reading(stores.engine) as session:
         return replay_rows.done_indexes(session, replay_id, 1)
+
+
+def _measured(folder: Path) -> set[int]:
+    """The indexes of what is in its journal."""
+    return {int(one) for one in re.findall(r'"index":(\d+)', _journal(folder).read_text())}
+
+
+def _states(stores: Stores, replay_id: int) -> list[str]:
+    with reading(stores.engine) as session:
+        return [one.state for one in replays.trials_of(session, replay_id)]
 
 
 def _journal(folder: Path) -> Path:
@@ -65,17 +75,16 @@ def test_a_killed_replay_is_interrupted_and_a_person_has_the_rest_sent(
     stores = any_stores
     with replay_target() as server:
         replay_id = _killed_in_the_middle(stores, tmp_path, server)
-        arrived, kept = len(server.seen()), _kept(stores, replay_id)
-        measured = len(_journal(tmp_path).read_bytes().splitlines())
+        arrived, kept = until(server.seen_at_last), _kept(stores, replay_id)
+        measured = _measured(tmp_path)
         assert 15 <= len(kept) < REQUESTS
-        assert arrived - len(kept) <= 20, "at most what was not a fifth of a second old"
+        assert arrived - len(kept) <= 4 * BUSY, "at most what was not a fifth of a second old"
 
         with processes.working(tmp_path, stores.settings.database_url):
             replay = ended(stores, replay_id, "interrupted")
             assert (replay.state, replay.verdict) == ("interrupted", None)
             assert replay.completed == len(kept)
-            time.sleep(1.0)
-            assert len(server.seen()) == arrived, "resume is not consent"
+            assert server.seen_at_last() == arrived, "resume is not consent"
             _resume(stores, replay_id)
             replay = ended(stores, replay_id)
         times = Counter(one["body"]["rid"] for one in server.seen())
@@ -84,10 +93,10 @@ def test_a_killed_replay_is_interrupted_and_a_person_has_the_rest_sent(
         [trial] = replays.trials_of(session, replay_id)
     assert trial.bundle_during_id is not None
     assert (replay.state, replay.completed) == ("done", REQUESTS)
-    assert job_of(stores, replay_id).attempts == 2
-    assert len(times) == REQUESTS
-    again = {rid for rid, count in times.items() if count > 1}
-    assert len(again) <= arrived - measured <= 2, "what was measured is not sent again"
+    assert (job_of(stores, replay_id).attempts, len(times)) == (2, REQUESTS)
+    again = {int(rid.rpartition("-")[2]) for rid, count in times.items() if count > 1}
+    assert kept <= measured
+    assert again & measured == set(), "what was measured is not sent again"
     assert not _journal(tmp_path).exists()
 
 
@@ -102,10 +111,10 @@ def test_a_worker_that_is_told_to_stop_leaves_it_to_a_person(
             replay_id, _ = asked(stores, new, *lines, options=Options())
             until(lambda: len(_kept(stores, replay_id)) >= 5)
         replay = ended(stores, replay_id, "interrupted")
-        arrived = len(server.seen())
+        arrived = until(server.seen_at_last)
 
     assert replay.state == "interrupted"
-    assert arrived - replay.completed <= 2, "what was in flight was broken off and is told"
+    assert arrived - replay.completed <= 2 * BUSY, "what was in flight was broken off and is told"
 
 
 def test_others_that_come_between_two_trials_stop_the_rest(stores: Stores, tmp_path: Path) -> None:
@@ -114,7 +123,7 @@ def test_others_that_come_between_two_trials_stop_the_rest(stores: Stores, tmp_p
         new = NewReplay(make.incident(stores), target.id or 0, trials=3)
         lines = [line(n, "cumulative 0.2") for n in range(4)]
         replay_id, _ = asked(stores, new, *lines)
-        until(lambda: len(_kept(stores, replay_id)) == 4)
+        until(lambda: "done" in _states(stores, replay_id))  # and a bundle comes next
         server.get("/__running/5")
         replay = ended(stores, replay_id)
         arrived = len(server.seen())
@@ -135,7 +144,4 @@ def test_what_sends_ends_with_the_worker(stores: Stores, tmp_path: Path) -> None
             asked(stores, new, *lines, options=Options())
             until(lambda: len(server.seen()) >= 5)
             processes.kill(worker)
-        time.sleep(0.3)
-        arrived = len(server.seen())
-        time.sleep(1.0)
-        assert len(server.seen()) == arrived
+        assert until(server.seen_at_last) < REQUESTS

@@ -18,7 +18,7 @@ from app.store.attempts import Attempt, claim, progress
 from app.store.database import IDLE_IN_TRANSACTION_SECONDS, reading, writing
 from app.store.stores import Stores
 from app.store.tables import Job
-from tests.integration import make, processes
+from tests.integration import make, processes, verbs
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def _take_over(stores: Stores, job_id: int) -> None:
             job = session.get_one(Job, job_id)
         return (job.state, job.key) != ("running", held)
 
-    until(given_up, seconds=IDLE_IN_TRANSACTION_SECONDS + 10)
+    until(given_up, seconds=IDLE_IN_TRANSACTION_SECONDS + 60)
 
 
 @pytest.mark.parametrize(
@@ -73,16 +73,18 @@ def test_another_worker_goes_on_with_the_job_of_a_silent_one(
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     with processes.working(first, postgres_url) as silent:
-        job_id = make.job(stores, partition="target:1", slices=30, seconds=0.1)
+        job_id = make.job(stores, partition="target:1", slices=30, seconds=0.1, waits_at=20)
         held = make.until(stores, job_id, "running")
         nobody = (None, held.worker)
         with processes.working(second, postgres_url):
             fall_silent(silent)
             _take_over(stores, job_id)
             until(lambda: make.until(stores, job_id, "queued", "running").worker not in nobody)
+            for folder in (first, second):
+                verbs.let_go_on(folder, job_id)
             if silent.poll() is None:
                 silent.send_signal(signal.SIGCONT)
-            job = make.until(stores, job_id, "succeeded", seconds=30)
+            job = make.until(stores, job_id, "succeeded")
     assert job.worker != held.worker
     assert (job.attempts, job.done) == (2, 30)
     numbers = [int(line.split()[1]) for folder in (first, second) for line in _trace(folder)]
@@ -106,7 +108,7 @@ def test_what_a_frozen_worker_locked_is_let_go(
         job_id = make.job(stores)
         with writing(stores.engine) as session:
             attempt = Attempt(job_id, session.get_one(Job, job_id).key)
-            claim(session, attempt, worker="frozen", at_once=1, at=make.now())
+            claim(session, attempt, worker="frozen", places={"steps": 1}, at=make.now())
         with pytest.raises(DBAPIError, match="idle-in-transaction"):
             _freeze_in_a_transaction(stores, attempt)
 

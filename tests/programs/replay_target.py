@@ -17,14 +17,14 @@ from typing import Any
 WORDS = [" one", " two", " three", " four"]
 SEEN: list[dict[str, Any]] = []
 LOADS = {"running": 0}
+LISTENS: list[asyncio.Server] = []
 DIES_AFTER = int(sys.argv[2]) if len(sys.argv) > 2 else 0
 STATUSES = {"unauthorized": 401, "missing": 404, "overloaded": 503, "broken": 500, "wrong": 400}
 
 
 async def main(port: int) -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", port)
-    async with server:
-        await server.serve_forever()
+    LISTENS.append(await asyncio.start_server(serve, "127.0.0.1", port))
+    await asyncio.Event().wait()
 
 
 async def serve(reader: StreamReader, writer: StreamWriter) -> None:
@@ -215,9 +215,15 @@ async def drip(writer: StreamWriter) -> None:
         await asyncio.sleep(0.1)
 
 
+async def leaves(writer: StreamWriter) -> None:
+    """It listens no more, and the stream that it has begun lives on for some seconds."""
+    LISTENS[0].close()
+    await stream(writer, "cumulative", 1.0)
+
+
 ONCE = {
     "hang": hang, "reset": reset, "redirect": redirect, "packed": packed, "babble": babble,
-    "other": other, "drip": drip, "echoes": echoes,
+    "other": other, "drip": drip, "echoes": echoes, "leaves": leaves,
 }  # fmt: skip
 
 if __name__ == "__main__":
