@@ -64,4 +64,5 @@ def _replay(suspect: Mapping[str, Any], name: str) -> Open:
         f"{REPLAY_ADVICE} {suspect.get('index')} of {name} against a server that serves nobody.",
         "It is the trigger only if the fault comes back with it.",
         "None for production: the target has to be clean.",
+        place="ask for a replay",
     )

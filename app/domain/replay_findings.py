@@ -82,4 +82,6 @@ def _reduce(replay_id: int, side: Sent) -> Open:
         f"Reduce the requests of replay {replay_id} to the smallest set that still does it.",
         "One request that fails by itself is what a fix can be tested with.",
         f"None for production: {side.target} is brought down again and again.",
+        place="replay",
+        place_id=replay_id,
     )

@@ -55,7 +55,7 @@ def test_a_long_event_of_many_small_pieces_costs_no_more_than_their_length() -> 
     for _ in range(200_000):
         assert frames.feed(b"data: 1\n") == []
     assert frames.feed(b"\n") == [b"\n".join([b"1"] * 200_000)]
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 30  # under a second on a quiet machine; quadratic, minutes
 
 
 def test_answers_of_many_parts_are_added_up_as_they_come_and_bounded() -> None:
@@ -64,7 +64,7 @@ def test_answers_of_many_parts_are_added_up_as_they_come_and_bounded() -> None:
     began = time.process_time()
     for place in range(65_536):
         answer.frame(frame_of % place, 1.0)
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 30
     assert answer.completion_tokens == sum(answer.counts) == 65_536
     with pytest.raises(ValueError, match="65536"):
         answer.frame(frame_of % 65_536, 1.0)

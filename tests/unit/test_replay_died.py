@@ -35,7 +35,10 @@ def test_a_target_that_comes_back_went_away_all_the_same() -> None:
 
     assert found is not None
     assert found.back_at == BEGAN + 20
-    assert found.says.endswith("It was back later.")
+    assert found.restarted
+    assert found.says.endswith(
+        "It was back 14.5 s later, restarted: nothing had listened in between."
+    )
 
 
 def test_one_cut_connection_while_others_go_on_is_no_death() -> None:

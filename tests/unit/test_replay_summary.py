@@ -60,6 +60,25 @@ def test_a_replay_that_sent_nothing_has_a_document_too() -> None:
     told = summarized()
 
     assert (told["verdict"], told["sent"], told["trials"]) == ("inconclusive", 0, [])
+    assert told.keys() == summarized(QUIET).keys()
+
+
+def test_what_was_not_measured_is_null_and_never_left_out() -> None:
+    unasked = trial_of(outcome(0, "bad-request", lateness_ms=None), after="up")
+    told = summarized(unasked)
+    nothing = {"n": 0, "p50": None, "p90": None, "p99": None, "max": None}
+
+    assert told["replayed"] == {"ttft": nothing, "e2e": nothing, "tokens_per_second": None}
+    assert told["ratio"] == {"ttft": nothing, "e2e": nothing}
+    assert summarized()["recorded"] == {"ttft": nothing, "e2e": nothing}
+    assert told["fidelity"]["lateness_ms"] == nothing
+    assert told["fidelity"]["valid"] is None
+
+
+def test_recorded_and_replayed_are_paired_request_by_request() -> None:
+    told = summarized(trial_of(*(outcome(n, e2e_seconds=0.5 * (n + 1)) for n in range(10))))
+
+    assert told["ratio"]["e2e"] == {"n": 10, "p50": 5.0, "p90": 9.0, "p99": 10.0, "max": 10.0}
 
 
 def test_without_a_schedule_nothing_is_said_of_its_fidelity() -> None:

@@ -213,8 +213,8 @@ def test_noise_of_single_requests_is_the_ninetieth_percentile() -> None:
 def test_pairs_are_compared_by_their_ratio() -> None:
     compared = paired([Pair(index, 1.0, 1.0 + index) for index in range(100)])
 
-    assert (compared.count, compared.ratio_p50, compared.ratio_p99) == (100, 50.0, 99.0)
-    assert paired([Pair(0, 0.0, 1.0)]).ratio_p50 is None
+    assert [compared[one] for one in ("n", "p50", "p90", "p99")] == [100, 50.0, 90.0, 99.0]
+    assert paired([Pair(0, 0.0, 1.0)])["p50"] is None
     assert quantiles([])["p50"] is None
 
 
@@ -228,7 +228,7 @@ def test_pairs_are_compared_by_their_ratio() -> None:
             FINISHED,
             "same",
         ),
-        ({"compared_tokens": 3, "first_divergent_token": 1}, FINISHED, "noise"),
+        ({"compared_tokens": 3, "first_divergent_token": 1}, FINISHED, "unjudged"),
         (
             {"compared_tokens": 3, "first_divergent_token": 1, "logprob_gap": -0.02},
             FINISHED,
@@ -242,14 +242,19 @@ def test_pairs_are_compared_by_their_ratio() -> None:
         (
             {"compared_tokens": 3, "first_divergent_token": 1, "logprob_gap": 0.9},
             replace(FINISHED, greedy=False),
-            "noise",
+            "unjudged",
+        ),
+        (
+            {"compared_tokens": 3, "completion_tokens": 9},
+            replace(FINISHED, greedy=None),
+            "unjudged",
         ),
         ({}, FINISHED, "unknown"),
         ({"compared_tokens": 3}, UNFINISHED, "unknown"),
     ],
     ids=[
         "same", "longer", "cut by our cap", "no gap known", "small gap", "large gap",
-        "drawn by chance", "nothing kept", "unfinished",
+        "drawn by chance", "longer, perhaps by chance", "nothing kept", "unfinished",
     ],
 )  # fmt: skip
 def test_answers_are_compared_by_the_first_token_that_differs(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.domain.dumps.containers import table_in
-from app.domain.dumps.features import features_of
+from app.domain.dumps.features import FEATURES, features_of
 from app.domain.dumps.outcome import outcome_of
 from app.domain.dumps.prompts import prompt_characters, prompt_tokens, rid_and_batch
 from app.domain.dumps.recorded import Endpoint, RecordedRequest
@@ -61,8 +61,15 @@ def built(index: int, parts: Parts) -> RecordedRequest:
         stream=looked.switch("stream", payload.get("stream")),
         finish_reason=outcome.finish_reason,
         sampling=looked.sampling(payload.get("sampling_params")),
-        features=features_of(payload, batch=batch, embedding=embedding) or parts.features,
+        features=_both(features_of(payload, batch=batch, embedding=embedding), parts.features),
         problems=tuple(looked.problems),
         payload=payload,
         output=output or _NOTHING,
     )
+
+
+def _both(seen: tuple[str, ...], told: tuple[str, ...]) -> tuple[str, ...]:
+    """The features of the payload and those that the file tells, in their order."""
+    if not told:
+        return seen
+    return tuple(one for one in FEATURES if one in seen or one in told)

@@ -14,12 +14,14 @@ from app.domain.dumps.building import Parts, built
 from app.domain.dumps.features import FEATURES
 from app.domain.dumps.problems import Problems
 from app.domain.dumps.recorded import Dump, Endpoint, RecordedRequest
+from app.domain.dumps.scalars import escaped
 from app.domain.dumps.source import States
 from app.domain.figures import epoch_seconds, figure, table
 from app.domain.plain_json import read_json
 from app.errors import Malformed
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
+_LONGEST_ROUTE = 80
 _ENDPOINTS: tuple[Endpoint, ...] = get_args(Endpoint)
 _GENERATE = ("text", "input_ids", "input_embeds", "image_data")
 _SAMPLING = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "n", "seed",
@@ -70,7 +72,10 @@ class JsonLines:
 
 
 def parts_of(value: object) -> Parts | None:
-    """The request that one JSON *value* is; None when it is none."""
+    """The request that one JSON *value* is; None when it is none.
+
+    Raises Malformed for one of a route that has other requests, as ``/v1/score``.
+    """
     if not isinstance(value, Mapping):
         return None
     if isinstance(value.get("payload"), Mapping):
@@ -84,7 +89,13 @@ def parts_of(value: object) -> Parts | None:
 
 
 def _told_endpoint(told: object) -> Endpoint | None:
-    return next((endpoint for endpoint in _ENDPOINTS if endpoint == told), None)
+    """The route that a line tells; None where it tells none, or OpenAI's for embeddings."""
+    if not isinstance(told, str) or not told or told == "/v1/embeddings":
+        return None
+    found = next((endpoint for endpoint in _ENDPOINTS if endpoint == told), None)
+    if found is None:
+        raise Malformed(f"It is for {escaped(told, _LONGEST_ROUTE)}, whose requests are not known.")
+    return found
 
 
 def _endpoint(payload: Mapping[str, Any]) -> Endpoint | None:

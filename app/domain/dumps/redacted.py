@@ -4,16 +4,22 @@ Objects that only Python's pickle knows are named, never rebuilt. What nests too
 itself, ends in a word for it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
 
-from app.domain.dumps.scalars import is_figure, kind_of
+from app.domain.dumps.scalars import KINDS, is_figure, kind_of
 from app.domain.pickled.values import Global, Inert, Octets, attributes, ints_of, items_of, text_of
 from app.domain.redaction import Fingerprint, redact_json
 
 Tier = Literal["T0", "T1", "T2"]
 
+_TOO_MUCH = ", too deep or too much to be shown"
+_IN_PLACE = re.compile(
+    rf"\((?:\d{{1,12}} bytes|an object of .{{1,130}}|{'|'.join(sorted(KINDS))})(?:{_TOO_MUCH})?\)"
+)
+_NUMBERS = frozenset((int, float))
 _DEEPEST = 24
 _MOST_VALUES = 5_000_000
 _WIDEST_INTEGER = 1 << 63
@@ -33,7 +39,7 @@ class Plain:
         if (text := text_of(value)) is not None:
             return _sayable(text)
         if depth >= _DEEPEST or self._left < 0:
-            return f"({kind_of(value)}, too deep or too much to be shown)"
+            return f"({kind_of(value)}{_TOO_MUCH})"
         if isinstance(value, Mapping):
             return {_key(name): self.of(one, depth + 1) for name, one in value.items()}
         if (ids := ints_of(value)) is not None and (told := self._numbers(ids)) is not None:
@@ -79,6 +85,20 @@ def at_tier(value: object, tier: Tier, fingerprint: Fingerprint) -> Any:  # noqa
         return plain
     safe, _ = redact_json(plain, fingerprint=fingerprint)
     return safe
+
+
+def unsayable(value: object) -> bool:
+    """Whether something in *value*, which is JSON, stands for what JSON cannot say.
+
+    ``Plain`` writes a word for its kind in its place, as "(a number)" for an infinite one.
+    """
+    if isinstance(value, str):
+        return _IN_PLACE.fullmatch(value) is not None
+    if isinstance(value, dict):
+        return any(map(unsayable, value.values()))
+    if isinstance(value, list) and not set(map(type, value)) <= _NUMBERS:
+        return any(map(unsayable, value))
+    return False
 
 
 def _key(name: object) -> str:

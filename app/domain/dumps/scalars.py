@@ -32,6 +32,9 @@ def escaped(text: str, limit: int = NAME_CHARACTERS) -> str:
     return shown if len(text) <= limit else f"{shown[: limit - 1]}…"
 
 
+KINDS = frozenset(_KINDS.values())
+
+
 def kind_of(value: object) -> str:
     """What *value* is, in a word for a person; never its contents."""
     if isinstance(value, Inert):

@@ -5,7 +5,7 @@ connection while others go on is that request's own affair.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
@@ -13,11 +13,25 @@ from typing import Literal
 
 from app.domain.replay.outcomes import ErrorClass, Outcome, own_making
 
-After = Literal["up", "wedged", "down", "unknown"]
+# "answers": it is there, and whether it serves is not known; "unknown": not even that.
+After = Literal["up", "wedged", "down", "answers", "unknown"]
 _LOST: frozenset[ErrorClass] = frozenset(("connection-reset", "stream-cut", "connection-refused"))
 # Answers that were under way when it died may still be read from the socket.
 _STILL_READ_SECONDS = 0.2
 _MOST_NAMED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A time in which the sender knocked at the target in vain, in seconds since 1970.
+
+    *back_at* None: it stayed away, and the rest was not sent. *refused*: nothing listened there;
+    otherwise it may have been the network.
+    """
+
+    since: float
+    back_at: float | None
+    refused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +41,8 @@ class Death:
     *last_sent* is the index of the last request sent before; *in_flight* those that it had not
     answered, in the order they were sent: one of them may be what killed it. *certain*: new
     connections were refused afterwards, or it was found down; otherwise it may have been the
-    network. *back_at* is when the first later request was sent that it answered.
+    network. *back_at* is when the first later request was sent that it answered, or when it
+    answered a knock. *restarted*: nothing listened there in between.
     """
 
     at: float
@@ -35,6 +50,7 @@ class Death:
     in_flight: tuple[int, ...]
     certain: bool
     back_at: float | None
+    restarted: bool = False
 
     @property
     def says(self) -> str:
@@ -42,22 +58,37 @@ class Death:
         sure = "The target went away" if self.certain else "The target seems to have gone away"
         count = len(self.in_flight)
         unanswered = "1 was" if count == 1 else f"{count:,} were"
-        back = " It was back later." if self.back_at is not None else ""
-        return f"{sure} after request {self.last_sent}, while {unanswered} in flight.{back}"
+        return f"{sure} after request {self.last_sent}, while {unanswered} in flight.{self._back}"
+
+    @property
+    def _back(self) -> str:
+        if self.back_at is None:
+            return ""
+        if not self.restarted:
+            return " It was back later."
+        after = f"{self.back_at - self.at:,.1f} s"
+        return f" It was back {after} later, restarted: nothing had listened in between."
 
 
 def death(
-    outcomes: Iterable[Outcome], *, up_before: bool = False, after: After = "unknown"
+    outcomes: Iterable[Outcome],
+    *,
+    up_before: bool = False,
+    after: After = "unknown",
+    absences: Collection[Absence] = (),
 ) -> Death | None:
     """When and where the target died, told by *outcomes* and by how it was found *after* them.
 
-    *up_before*: it was seen alive before the first request. None where nothing says that it died;
-    also where it never answered and was not seen alive, as it was then perhaps never up.
+    *absences* are what knocking told between the requests. *up_before*: it was seen alive before
+    the first request. None where nothing says that it died; also where it never answered and was
+    not seen alive, as it was then perhaps never up.
     """
     sent = sorted((one for one in outcomes if one.sent_at is not None), key=_start)
     answered = [one for one in sent if is_answer(one) and one.error not in _LOST]
-    answers = [_start(one) for one in answered]
-    refusals = sorted(_end(one) for one in sent if one.error == "connection-refused")
+    knocked = [one.back_at for one in absences if one.back_at is not None]
+    answers = sorted([*map(_start, answered), *knocked])
+    refusals = [_end(one) for one in sent if one.error == "connection-refused"]
+    refusals = sorted([*refusals, *(one.since for one in absences if one.refused)])
     for moment in _moments(sent, answered, up_before=up_before):
         back_at = _next(answers, moment)
         refused_at = _from(refusals, moment)
@@ -71,6 +102,7 @@ def death(
             in_flight=_in_flight(before, moment),
             certain=refused or after == "down",
             back_at=back_at,
+            restarted=refused and back_at is not None,
         )
     return None
 

@@ -28,16 +28,6 @@ class Pair:
     replayed_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """How *pairs* compare: the median of replayed divided by recorded, and its spread."""
-
-    count: int
-    ratio_p50: float | None
-    ratio_p90: float | None
-    ratio_p99: float | None
-
-
 def quantile(ordered: Sequence[float], share: float) -> float | None:
     """The smallest of *ordered* that at least *share* of them do not exceed; None of none."""
     if not ordered:
@@ -55,13 +45,11 @@ def quantiles(numbers: Iterable[float]) -> dict[str, Any]:
     }
 
 
-def paired(pairs: Iterable[Pair]) -> Paired:
-    """The comparison of *pairs*; those recorded as taking no time are left out."""
-    ratios = sorted(
+def paired(pairs: Iterable[Pair]) -> dict[str, Any]:
+    """Quantiles of replayed divided by recorded; pairs recorded as taking no time are left out."""
+    return quantiles(
         one.replayed_seconds / one.recorded_seconds for one in pairs if one.recorded_seconds > 0
     )
-    found = [_rounded(quantile(ratios, share)) for share in (0.5, 0.9, 0.99)]
-    return Paired(len(ratios), *found)
 
 
 def noise_floor(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:

@@ -25,8 +25,14 @@ SILENCE = "data:audio/wav;base64," + b64encode(_WAV_HEADER + _SAMPLES).decode()
 _PLACEHOLDERS = {"image_data": GREY_IMAGE, "audio_data": SILENCE}
 _WEB = ("http://", "https://")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-=\s]{16,}")
-_JPEG = "/9j/"  # how base64 of a JPEG begins, which looks like a path
 _LOOKED_AT = 4096
+_LONGEST_SCHEME = 20
+# How base64 of a medium begins: PNG, JPEG, GIF, RIFF (WebP, WAV, AVI), BMP, TIFF, what MP4, AVIF
+# and HEIC begin with, JPEG XL, Matroska, Ogg, FLAC, MP3. All else may be a path.
+_BEGINS = (
+    "iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "Qk0", "Qk1", "Qk2", "Qk3", "SUkqA", "TU0AK", "AAAA",
+    "/woA", "GkXfo", "T2dnUw", "ZkxhQw", "SUQz", "//uQ", "//NE",
+)  # fmt: skip
 
 
 class Media:
@@ -65,15 +71,17 @@ class Media:
             return part
         made = dict(part)
         for kind in ("image", "video", "audio"):
-            key = f"{kind}_url"
-            if key in made:
-                made[key] = self._of_part(f"{kind}_data", made[key])
+            for key in (f"{kind}_url", f"input_{kind}", kind):
+                if key in made:
+                    made[key] = self._of_part(f"{kind}_data", made[key])
         return made
 
     def _of_part(self, name: str, value: Any) -> Any:  # noqa: ANN401
-        if isinstance(value, Mapping):
-            return {**value, "url": self._one(name, value.get("url"))}
-        return self._one(name, value)
+        """What stands in a part: a table with the medium under one name or the other, or itself."""
+        if not isinstance(value, Mapping):
+            return self._one(name, value)
+        key = "data" if "data" in value and "url" not in value else "url"
+        return {**value, key: self._one(name, value.get(key))}
 
     def _one(self, name: str, value: object) -> str | None:
         if isinstance(value, str):
@@ -83,6 +91,8 @@ class Media:
                 if self._addresses_allowed:
                     return value
                 return self._placeholder(name, "an address")
+            if "://" in value[:_LONGEST_SCHEME] and not value.lower().startswith("file:"):
+                return self._placeholder(name, "an address of another kind")
             return self._placeholder(name, "a file of the server that recorded it")
         return self._placeholder(name, "an object that cannot be sent")
 
@@ -101,6 +111,6 @@ def goes_along(text: str) -> bool:
     """Whether *text* is the medium itself: a ``data:`` URL or base64, and no path or address."""
     if text.lower().startswith("data:"):
         return True
-    if text.startswith(("/", ".")) and not text.startswith(_JPEG):
+    if not text.startswith(_BEGINS):
         return False
     return _BASE64.fullmatch(text[:_LOOKED_AT]) is not None

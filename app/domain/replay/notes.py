@@ -3,13 +3,10 @@
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from app.domain.counting import counted
 from app.domain.dumps.recorded import RecordedRequest
-from app.domain.dumps.scalars import escaped
-from app.domain.dumps.traps import replay_traps
-from app.domain.pickled.values import text_of
+from app.domain.dumps.traps import adapters_of, session_of, traps_of
 from app.domain.replay.options import Options
 
 _MOST_NAMED = 3
@@ -46,8 +43,8 @@ class Notes:
 
     def see(self, request: RecordedRequest) -> None:
         """Take *request* into account."""
-        for trap in replay_traps([request])[request.index]:
-            self._add(trap.kind, _detail(trap.kind, request), request)
+        for kind in traps_of(request):
+            self._add(kind, _detail(kind, request), request)
         if request.rid is not None:
             self._rids.setdefault(request.rid, []).append(request.index)
 
@@ -82,21 +79,13 @@ def _detail(kind: str, request: RecordedRequest) -> str:
     if kind == "session":
         return session_of(payload) or "that it names"
     if kind == "adapter":
-        return escaped(str(text_of(payload.get("lora_path")) or "that it names"), 80)
+        return adapters_of(payload) or "that it names"
     if kind == "bootstrap-room":
         room = payload.get("bootstrap_room")
         return str(room) if type(room) is int and abs(room) < 1 << 63 else ""
     if kind == "cap-tokens":
-        return str(request.sampling.get("max_new_tokens"))
+        return f"{request.sampling['max_new_tokens']:.0f}"
     return ""
-
-
-def session_of(payload: Mapping[str, Any]) -> str | None:
-    """The session that a request belongs to, safe to print; None of none."""
-    told = payload.get("session_params")
-    named = told.get("id") if isinstance(told, Mapping) else payload.get("session_id")
-    text = text_of(named)
-    return escaped(text, 80) if text else None
 
 
 def _says(found: _Of, members: list[tuple[int, str | None]], options: Options) -> str:

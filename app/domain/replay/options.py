@@ -28,7 +28,7 @@ class Options:
     recorded clients did; "closed" keeps *parallel* in flight; "flat-out" sends as fast as it can,
     never more than *parallel* at once. *sample* is the share of sessions and single requests to
     take, and *seed* which. *cut_gaps_to_seconds* shortens silences of the recording that are
-    longer than ``dumps.traps.IDLE_GAP_SECONDS``; None waits them out. *name* begins the
+    longer than ``schedule.IDLE_GAP_SECONDS``; None waits them out. *name* begins the
     identifiers that requests get on the target; None lets the target make them up.
     """
 

@@ -45,6 +45,8 @@ _OWN_MAKING = frozenset[ErrorClass](
         "not-sent",
     )
 )
+UNANSWERED: frozenset[ErrorClass] = frozenset(("no-first-token", "timeout"))
+TURNED_AWAY: frozenset[ErrorClass] = frozenset(("overloaded", "too-many"))  # it was too busy
 _OF_STATUS: dict[int, ErrorClass] = {
     401: "unauthorized",
     403: "unauthorized",

@@ -12,7 +12,7 @@ from typing import Literal
 from app.domain.replay.outcomes import Outcome
 from app.domain.replay.planned import Recorded
 
-Likeness = Literal["same", "noise", "different", "unknown"]
+Likeness = Literal["same", "noise", "different", "unjudged", "unknown"]
 # Natural logarithm. Gaps of batch size and kernels are below this; above it, something changed.
 NOISE_LOGPROB_GAP = 0.1
 
@@ -32,17 +32,21 @@ def first_divergent(recorded: Sequence[int], replayed: Sequence[int]) -> int | N
 def likeness(outcome: Outcome, recorded: Recorded) -> Likeness:
     """How the answer compares with the recorded one.
 
-    A token that differs is "noise" where the tokens were drawn by chance, and where no gap between
-    their likelihoods is known: nothing then speaks against batch size as the reason.
+    What differs is "unjudged" where tokens were drawn by chance, and where a token differs and no
+    gap of likelihoods is known: that is neither the same nor explained by batch size.
     """
     if not outcome.completed or recorded.state != "finished" or recorded.finish_reason is None:
         return "unknown"
     if outcome.first_divergent_token is not None:
         gap = outcome.logprob_gap if recorded.greedy else None
-        return "different" if gap is not None and abs(gap) > NOISE_LOGPROB_GAP else "noise"
+        if gap is None:
+            return "unjudged"
+        return "different" if abs(gap) > NOISE_LOGPROB_GAP else "noise"
     if not outcome.compared_tokens:
         return "unknown"
-    return "same" if _ended_alike(outcome, recorded) else "different"
+    if _ended_alike(outcome, recorded):
+        return "same"
+    return "different" if recorded.greedy else "unjudged"
 
 
 def _ended_alike(outcome: Outcome, recorded: Recorded) -> bool:

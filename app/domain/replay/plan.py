@@ -5,7 +5,7 @@ made when it is due.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,7 +13,8 @@ import orjson
 
 from app.domain.counting import counted
 from app.domain.dumps.recorded import RecordedRequest
-from app.domain.replay.notes import Note, Notes, session_of
+from app.domain.dumps.traps import session_of
+from app.domain.replay.notes import Note, Notes
 from app.domain.replay.options import Options, TargetFacts
 from app.domain.replay.planned import Sending
 from app.domain.replay.reading import recorded_of
@@ -22,6 +23,7 @@ from app.domain.replay.schedule import Arrival, Schedule, Slot, most_in_flight, 
 from app.domain.replay.selection import EVERYTHING, Selection
 
 _NAMED_ROUTES = ("/generate", "/encode")
+_MOST_PROBLEMS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,13 @@ def plan(
     *,
     selection: Selection = EVERYTHING,
     suspects: Container[int] = (),
+    problems: Sequence[str] = (),
 ) -> Plan:
-    """The plan to send *requests*, which are looked at once and not kept, to *target*."""
-    drafted = _Draft(options, target)
+    """The plan to send *requests*, which are looked at once and not kept, to *target*.
+
+    *problems* are of the file that they were read from: of one that is cut off, some are missing.
+    """
+    drafted = _Draft(options, target, problems)
     for request in requests:
         chosen = selection.takes(request.index, request.rid, request.state, suspects)
         drafted.see(request, chosen=chosen)
@@ -87,8 +93,8 @@ def plan(
 class _Draft:
     """A plan while its requests pass by."""
 
-    def __init__(self, options: Options, target: TargetFacts) -> None:
-        self._options, self._target = options, target
+    def __init__(self, options: Options, target: TargetFacts, problems: Sequence[str]) -> None:
+        self._options, self._target, self._problems = options, target, problems
         self._total = self._unselected = 0
         self._left_out: list[LeftOut] = []
         self._arrivals: dict[int, Arrival] = {}
@@ -130,6 +136,7 @@ class _Draft:
             left_out=tuple(self._left_out),
             stripped=dict(sorted(stripped.items())),
             notes=(
+                *(Note("file", says, 0, ()) for says in self._problems[:_MOST_PROBLEMS]),
                 *self._notes.told(sent, self._options),
                 *_about(made, self._options, in_order=self._in_order),
             ),
@@ -185,12 +192,17 @@ def _about(made: Schedule, options: Options, *, in_order: bool) -> Iterator[Note
         yield Note("order", says, len(made.slots), ())
     if made.gaps_seconds and options.mode == "open":
         yield Note("idle-gap", _gaps(made.gaps_seconds, options), len(made.gaps_seconds), ())
-    if made.without_time and options.mode == "open":
-        says = (
-            f"{counted(made.without_time, 'request')} without a time of arrival: sent with the last"
-            " one, so this is not the recorded load."
-        )
-        yield Note("no-time", says, made.without_time, ())
+    if made.without_time and options.mode == "open" and len(made.slots) > 1:
+        yield Note("no-time", _untimed(made), made.without_time, ())
+
+
+def _untimed(made: Schedule) -> str:
+    if made.without_time == len(made.slots):
+        return "No time of arrival was recorded: all go out at once, which is not a recorded load."
+    return (
+        f"{counted(made.without_time, 'request')} without a time of arrival: sent with the last"
+        " one, so this is not the recorded load."
+    )
 
 
 def _gaps(gaps_seconds: tuple[float, ...], options: Options) -> str:

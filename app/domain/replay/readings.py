@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from app.domain.replay.outcomes import ErrorClass, own_making
+from app.domain.replay.outcomes import TURNED_AWAY, UNANSWERED, ErrorClass, own_making
 
 _NAMES: Mapping[ErrorClass, str] = {
     "timeout": "not done in time",
@@ -22,8 +22,6 @@ _NAMES: Mapping[ErrorClass, str] = {
     "tls-failed": "TLS failed",
 }
 _LOST: frozenset[ErrorClass] = frozenset(("connection-reset", "stream-cut"))
-_UNANSWERED: frozenset[ErrorClass] = frozenset(("timeout", "no-first-token"))
-_CROWDED: frozenset[ErrorClass] = frozenset(("too-many", "overloaded"))
 
 
 def name_of(error: ErrorClass) -> str:
@@ -40,6 +38,8 @@ def level_of(error: ErrorClass) -> str:
 
 def reading(error: ErrorClass, *, died: bool, as_recorded: bool) -> str:
     """How to read it; *died*: the target went away in that trial."""
+    if error == "not-sent" and died:
+        return "the target was gone by then, and did not come back"
     if error in ("cancelled", "not-sent"):
         return "the replay was stopped; says nothing of the target"
     if own_making(error):
@@ -48,8 +48,8 @@ def reading(error: ErrorClass, *, died: bool, as_recorded: bool) -> str:
         return "in flight when the target went away"
     if error == "connection-refused":
         return "after it: the target was gone" if died else "the target did not listen"
-    if error in _UNANSWERED:
+    if error in UNANSWERED:
         return "accepted, and left without its answer"
-    if error in _CROWDED and not as_recorded:
+    if error in TURNED_AWAY and not as_recorded:
         return "sent faster than recorded: no finding"
     return "the target's doing"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.domain.dumps.recorded import RecordedRequest
+from app.domain.dumps.redacted import unsayable
 from app.domain.replay.accepted import CUSTOM_CODE, SAMPLING, SAMPLING_NUMBERS, knows
 from app.domain.replay.options import Options, Version
 
@@ -62,8 +63,10 @@ class Sampling:
             self.told[place] = None
         elif not knows(since, self._version):
             self.told[f"{place}: the target's release does not know it"] = None
-        elif name in SAMPLING_NUMBERS and not isinstance(value, int | float):
+        elif name in SAMPLING_NUMBERS and type(value) not in (int, float):
             self.told[f"{place}: it is no number"] = None
+        elif unsayable(value):
+            self.told[f"{place}: JSON cannot say it"] = None
         else:
             return True
         return False
@@ -91,5 +94,8 @@ def _pinned_tokens(options: Options, request: RecordedRequest) -> int | None:
     return min(request.completion_tokens, options.most_new_tokens)
 
 
-def _count(value: object) -> int | None:
-    return value if type(value) is int and value >= 0 else None
+def _count(value: object) -> float | None:
+    """*value* where it can be a limit; some clients write it as 4096.0."""
+    return (
+        value if isinstance(value, int | float) and type(value) is not bool and value >= 0 else None
+    )

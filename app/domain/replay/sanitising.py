@@ -9,7 +9,7 @@ from typing import Any
 
 from app.domain.dumps.features import is_set
 from app.domain.dumps.recorded import RecordedRequest
-from app.domain.dumps.redacted import Plain
+from app.domain.dumps.redacted import Plain, unsayable
 from app.domain.pickled.values import ints_of
 from app.domain.replay.accepted import (
     BOOKKEEPING,
@@ -28,6 +28,15 @@ from app.domain.replay.synthetic import is_shape, prompt_of
 
 _PROMPTS = ("text", "input_ids", "input_embeds")
 _NATIVE: Mapping[str, Mapping[str, Version]] = {"/generate": GENERATE, "/encode": ENCODE}
+# What a shape (T0) tells of a request by its features alone, and what becomes of it.
+_NOT_KEPT = {
+    "lora": "lora_path: not kept, sent without",
+    "session": "session_params: not kept, sent without",
+    "structured": "sampling_params: its schema or grammar was not kept, sent without",
+    "batch": "a batch: sent as one prompt",
+    "custom-processor": "custom_logit_processor: not kept, sent without",
+    "input-embeds": "input_embeds: not kept, token ids took their place",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +106,7 @@ class _Work:
             elif not knows(since, self._version):
                 self._tell(f"{name}: {self._target.version} does not know it")
             else:
-                self.body[name] = self._value(name, value)
+                self._put(name, value)
         if accepted is GENERATE:
             self._sampling_of_native()
         return self._prompt()
@@ -112,7 +121,7 @@ class _Work:
             if name in FORBIDDEN or (name in CUSTOM_CODE and not self._code_allowed):
                 self._strip(name, value)
             else:
-                self.body[name] = self._value(name, value)
+                self._put(name, value)
         sampling = Sampling(self._options, self._version, self._request)
         self.body = sampling.beside_prompt(self.body)
         self._tell(*sampling.told)
@@ -133,15 +142,19 @@ class _Work:
         self._tell(f"input: sent as {name} to /encode")
         return {name: payload["input"], **{k: v for k, v in payload.items() if k != "input"}}
 
-    def _value(self, name: str, value: object) -> Any:  # noqa: ANN401  (JSON)
+    def _put(self, name: str, value: object) -> None:
+        """Take a field into the body, with its media made harmless."""
         ids = ints_of(value)  # most of a dump is token ids: not looked at one by one
         plain = Plain().of(value) if ids is None else list(ids)
         if name in FIELDS:
             plain = self.media.of(name, plain)
         elif name == "messages" and isinstance(plain, list):
             plain = self.media.messages(plain)
+        if ids is None and name not in (*FIELDS, "sampling_params") and unsayable(plain):
+            self._tell(f"{name}: JSON cannot say it")
+            return
         self._tell(*self.media.told)
-        return plain
+        self.body[name] = plain
 
     def _sampling_of_native(self) -> None:
         sampling = Sampling(self._options, self._version, self._request)
@@ -171,9 +184,8 @@ class _Work:
         self._tell(f"{field}: made up, as only the shape was kept")
         if payload.get("prompt_tokens") is None:
             self._tell(f"{field}: as long as its characters let guess")
-        self._tell(
-            *(f"{name}: not kept, sent without" for name in FIELDS if f"{name}_count" in payload)
-        )
+        media = (f"{name}: not kept, sent without" for name in FIELDS if f"{name}_count" in payload)
+        self._tell(*media, *(_NOT_KEPT[one] for one in self._request.features if one in _NOT_KEPT))
         return None
 
     def _strip(self, name: str, value: object) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 
-from app.domain.dumps.traps import IDLE_GAP_SECONDS
 from app.domain.replay.options import Options
+
+IDLE_GAP_SECONDS = 300.0  # a longer silence is no part of a load
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The slots in the order they are due, and what became of silences longer than 300 s."""
+    """The slots in the order they are due, and the silences longer than 300 s among them."""
 
     slots: tuple[Slot, ...] = ()
     gaps_seconds: tuple[float, ...] = ()  # as recorded
-    gaps_cut: bool = False
     without_time: int = 0  # whose arrival is not known: they are due with the last one
 
     @property
@@ -61,8 +61,7 @@ def schedule(arrivals: Iterable[Arrival], options: Options) -> Schedule:
     last = dues[-1] if dues else 0.0
     dues += [last] * (len(chosen) - len(timed))
     slots = tuple(Slot(one.index, due) for one, due in zip(chosen, dues, strict=True))
-    cut = bool(gaps) and options.cut_gaps_to_seconds is not None
-    return Schedule(slots, gaps, cut, without_time=len(chosen) - len(timed))
+    return Schedule(slots, gaps, without_time=len(chosen) - len(timed))
 
 
 def most_in_flight(spans: Iterable[tuple[float, float]]) -> int:

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from app.domain.replay.latency import paired
 from app.domain.replay.plan import Plan, as_json
 from app.domain.replay.symptoms import Question, Sighting
-from app.domain.replay.tally import LATENESS_BUDGET_MS, Trial
+from app.domain.replay.tally import LATENESS_BUDGET_MS, Tally, Trial
 from app.domain.replay.verdict import Verdict
 
 _MOST_INDEXES = 1000
@@ -20,12 +21,12 @@ def document(
     target: Mapping[str, Any],
 ) -> dict[str, Any]:
     """All of a replay. Its figures are those of the run that tells most: the first that showed the
-    symptom, else the last; ``trials`` has every run's own.
+    symptom, else the last; ``trials`` has every run's own. What was not measured is null.
     """
     told = _told(trials, judged)
     return {
         "requests": len(plan.schedule.slots),
-        **(_figures(told) if told is not None else _NOTHING),
+        **_figures(told or Tally(0).trial()),
         "symptom": question.symptom,
         "verdict": judged.word,
         "why": judged.why,
@@ -64,8 +65,9 @@ def _figures(trial: Trial) -> dict[str, Any]:
             }
             for one in trial.failures
         ],
-        "recorded": _known(trial.recorded),
-        "replayed": {**_known(trial.replayed), "tokens_per_second": trial.tokens_per_second},
+        "recorded": trial.recorded,
+        "replayed": {**trial.replayed, "tokens_per_second": trial.tokens_per_second},
+        "ratio": {measure: paired(pairs) for measure, pairs in trial.pairs.items()},
         "cached_tokens": dict(
             zip(("recorded", "replayed", "of_prompt"), trial.cached_tokens, strict=True)
         ),
@@ -79,22 +81,6 @@ def _figures(trial: Trial) -> dict[str, Any]:
         "died": died,
         "after": trial.after,
     }
-
-
-_NOTHING: Mapping[str, Any] = {
-    "sent": 0,
-    "completed": 0,
-    "errors": [],
-    "recorded": {},
-    "replayed": {},
-    "fidelity": {"lateness_ms": None, "budget_ms": LATENESS_BUDGET_MS, "valid": None},
-    "died": None,
-}
-
-
-def _known(measures: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
-    """Quantiles of what was measured at all: a recording may have no time to the first token."""
-    return {measure: told for measure, told in measures.items() if told["n"]}
 
 
 def _sighted(one: Sighting) -> dict[str, Any]:

@@ -6,20 +6,21 @@ can only make a run say nothing.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from app.domain.claims import ProblemClass
 from app.domain.counting import counted
-from app.domain.replay.latency import ASSUMED_NOISE, COLD_CACHE_SHARE, LEAST_PAIRS, Paired, paired
+from app.domain.replay.died import After
+from app.domain.replay.latency import ASSUMED_NOISE, COLD_CACHE_SHARE, LEAST_PAIRS, paired
 from app.domain.replay.options import Options
-from app.domain.replay.outcomes import ErrorClass
+from app.domain.replay.outcomes import TURNED_AWAY, UNANSWERED
 from app.domain.replay.tally import LATENESS_BUDGET_MS, Trial
 
 Symptom = Literal["crash", "hang", "latency", "error", "output"]
 State = Literal["shown", "not shown", "unclear"]
 
+_NOT_TOLD: frozenset[After] = frozenset(("answers", "unknown"))  # whether it serves
 MOST_BLIND_SHARE = 0.01  # of the requests; where more never took part, silence says nothing
-_CROWDED: frozenset[ErrorClass] = frozenset(("overloaded", "too-many"))
 _OF_CLASS: Mapping[ProblemClass, Symptom] = {
     ProblemClass.DOWN: "crash",
     ProblemClass.CRASH: "crash",
@@ -52,8 +53,10 @@ class Question:
 
     *reference*: "faulty" is a recording of the incident, whose symptom is to come again; "sound"
     one of a good server or of side A, from which the target is to differ. *suspects* are indexes
-    of requests that must have taken part. *rate* is the share of requests that had the symptom,
-    where that is known; *noise* what an A/A run measured of the medians, None where none did.
+    of requests that must have taken part, *left_out* of those where none of them could be sent.
+    *untested* is the sentence for what of the recording was not sent as it was. *rate* is the share
+    of requests that had the symptom, where that is known; *noise* what an A/A run measured of the
+    medians, None where none did.
     """
 
     symptom: Symptom
@@ -61,6 +64,8 @@ class Question:
     reference: Literal["faulty", "sound"] = "faulty"
     sameness: Sameness = field(default_factory=Sameness)
     suspects: frozenset[int] = frozenset()
+    left_out: frozenset[int] = frozenset()
+    untested: str | None = None
     rate: float | None = None
     noise: float | None = None
 
@@ -90,17 +95,40 @@ def sighting(trial: Trial, question: Question) -> Sighting:
 
 def _blindness(trial: Trial, question: Question) -> str | None:
     """Why a run in which nothing was seen says nothing; None where it does say something."""
-    blind = len(trial.blind)
     if not trial.reached or not trial.completed:
         return _nothing_answered(trial)
+    if trial.sent < trial.planned and trial.died is not None:
+        return f"{trial.died.says} The rest was not sent."
     if trial.sent < trial.planned:
         return f"It was stopped after {trial.sent:,} of {trial.planned:,} requests."
-    if missing := sorted(question.suspects.intersection(trial.blind)):
-        return f"Request {missing[0]}, which is to show it, never took part."
-    if blind > MOST_BLIND_SHARE * trial.planned:
-        return f"{blind:,} of {trial.planned:,} requests never took part: {_ours(trial)}."
+    if why := _missing(trial, question) or _turned_away(trial, question):
+        return why
     if trial.valid is False:
         return _late(trial)
+    if question.symptom == "crash" and trial.after == "unknown":
+        return "How the target was afterwards is not known."
+    return None
+
+
+def _missing(trial: Trial, question: Question) -> str | None:
+    """Of requests that never took part by our own making."""
+    if missing := sorted(question.suspects.intersection(trial.blind)):
+        return f"Request {missing[0]}, which is to show it, never took part."
+    if question.left_out:
+        return f"Request {min(question.left_out)}, which is to show it, was left out."
+    blind = len(trial.blind)
+    if blind > MOST_BLIND_SHARE * trial.planned:
+        return f"{blind:,} of {trial.planned:,} requests never took part: {_ours(trial)}."
+    return None
+
+
+def _turned_away(trial: Trial, question: Question) -> str | None:
+    """Of requests that the target was too busy for: it never began with them."""
+    if missing := sorted(question.suspects.intersection(trial.turned_away)):
+        return f"Request {missing[0]}, which is to show it, was turned away."
+    count = len(trial.turned_away)
+    if count > MOST_BLIND_SHARE * trial.planned:
+        return f"{count:,} of {counted(trial.planned, 'request')} were turned away and never ran."
     return None
 
 
@@ -135,55 +163,65 @@ def _crash(trial: Trial, question: Question) -> Sighting:
     if died is not None:
         why = "Nothing else confirms it." if trial.taken else "It had taken none of the requests."
         return Sighting("unclear", f"{died.says} {why}", (died.last_sent,))
-    return Sighting("not shown", "The target stayed up.")
+    wedged = ", but it is wedged: look for a hang" if trial.after == "wedged" else ""
+    return Sighting("not shown", f"The target stayed up{wedged}.")
 
 
 def _hang(trial: Trial, question: Question) -> Sighting:
     unanswered = len(trial.unanswered)
     said = f"{counted(unanswered, 'request')} got no whole answer in time"
+    if not trial.reached:
+        return Sighting("not shown", said)  # which says nothing, as it was perhaps not up
     if trial.after == "wedged" and (unanswered or trial.completed):
         return Sighting("shown", f"The target is wedged: {said}.", trial.unanswered)
-    if trial.died is not None:
+    if trial.died is not None or trial.after == "down":
         return Sighting("unclear", "The target went away, so it cannot be seen hanging.")
     if again := trial.again_unanswered:
         says = f"Request {again[0]}, unfinished in the recording, got no answer in time again."
         return Sighting("shown", says, again)
-    if trial.silent_at_end > 1 and trial.after == "unknown":
+    if trial.silent_at_end > 1 and trial.after in _NOT_TOLD:
         says = f"The target stopped answering: the last {trial.silent_at_end:,} got no answer."
         return Sighting("shown", says, trial.unanswered)
-    if unanswered and trial.after == "unknown":
-        return Sighting("unclear", f"{said}, and whether the target lives on was not looked at.")
     if unanswered:
-        return Sighting("not shown", f"{said}, and the target went on answering.")
+        return _left_waiting(trial, said)
     return Sighting("not shown", "Every request was answered in time.")
+
+
+def _left_waiting(trial: Trial, said: str) -> Sighting:
+    """Requests waited in vain, and nothing else speaks of a hang of the whole target."""
+    if trial.after in _NOT_TOLD:
+        return Sighting("unclear", f"{said}, and whether the target lives on was not looked at.")
+    if len(trial.unanswered) > 1:
+        return Sighting("unclear", f"{said}, while others did: a part of the target may hang.")
+    return Sighting("not shown", f"{said}, and the target went on answering.")
 
 
 def _error(trial: Trial, question: Question) -> Sighting:
     if not trial.faulty:
+        if count := len(trial.unanswered):
+            says = f"{counted(count, 'request')} got no whole answer in time, so no error either."
+            return Sighting("unclear", says)
         return Sighting("not shown", "The target refused and aborted nothing that it could take.")
     of_target = [one for one in trial.failures if one.count > one.own_making]
     told = ", ".join(f"{one.count - one.own_making:,} × {one.error}" for one in of_target)
-    crowded = all(one.error in _CROWDED for one in of_target if one.error not in _WAITED)
+    crowded = all(one.error in TURNED_AWAY for one in of_target if one.error not in UNANSWERED)
     if crowded and not question.options.as_recorded:
         return Sighting("unclear", f"{told}: but the requests came faster than they were recorded.")
     says = f"{counted(len(trial.faulty), 'request')} failed by the target's making: {told}."
     return Sighting("shown", says, trial.faulty)
 
 
-_WAITED: frozenset[ErrorClass] = frozenset(("no-first-token", "timeout"))
-
-
 def _latency(trial: Trial, question: Question) -> Sighting:
     if why := _not_comparable(trial, question):
         return Sighting("unclear", why)
     measure, compared = _compared(trial)
-    ratio = compared.ratio_p50
-    if ratio is None or compared.count < LEAST_PAIRS:
-        return Sighting("unclear", _few(compared.count))
+    ratio, count = compared["p50"], compared["n"]
+    if ratio is None or count < LEAST_PAIRS:
+        return Sighting("unclear", _few(count))
     noise = question.noise if question.noise is not None else ASSUMED_NOISE
     source = "measured" if question.noise is not None else "assumed"
     says = (
-        f"Replayed {measure} is {ratio:.2f} × the recorded one, the median of {compared.count:,}"
+        f"Replayed {measure} is {ratio:.2f} × the recorded one, the median of {count:,}"
         f" pairs; noise {noise:.0%}, {source}."
     )
     if question.reference == "sound":
@@ -200,6 +238,13 @@ def _not_comparable(trial: Trial, question: Question) -> str | None:
     options = question.options
     if options.mode != "open" or options.speed != 1:
         return "Latency is not compared: the requests did not come as they were recorded."
+    if trial.resumed:
+        return (
+            "Latency is not compared: it was cut off and gone on with, so the requests before and"
+            " after the gap met another load than the recorded one."
+        )
+    if trial.died is not None and trial.died.back_at is not None:
+        return "Latency is not compared: the target went away in the middle and came back."
     if trial.lag_p99_ms is not None and trial.lag_p99_ms > LATENESS_BUDGET_MS:
         return (
             "Latency is not compared: our own event loop stood still for up to"
@@ -208,10 +253,10 @@ def _not_comparable(trial: Trial, question: Question) -> str | None:
     return _late(trial) if trial.valid is False else None
 
 
-def _compared(trial: Trial) -> tuple[str, Paired]:
+def _compared(trial: Trial) -> tuple[str, dict[str, Any]]:
     """Whole times where there are enough pairs of them, else times to the first token."""
     whole = paired(trial.pairs["e2e"])
-    if whole.count >= LEAST_PAIRS or len(trial.pairs["ttft"]) < LEAST_PAIRS:
+    if whole["n"] >= LEAST_PAIRS or len(trial.pairs["ttft"]) < LEAST_PAIRS:
         return "end to end", whole
     return "time to first token", paired(trial.pairs["ttft"])
 
@@ -235,10 +280,10 @@ def _cold_cache(trial: Trial) -> str | None:
 
 
 def _output(trial: Trial, question: Question) -> Sighting:
-    same, noise, different = (
-        trial.likenesses.get(like, ()) for like in ("same", "noise", "different")
+    same, noise, different, unjudged = (
+        trial.likenesses.get(like, ()) for like in ("same", "noise", "different", "unjudged")
     )
-    compared = len(same) + len(noise) + len(different)
+    compared = len(same) + len(noise) + len(different) + len(unjudged)
     if not compared:
         return Sighting("unclear", "No answer could be compared with a recorded one.")
     if question.reference == "faulty":
@@ -246,6 +291,14 @@ def _output(trial: Trial, question: Question) -> Sighting:
     if different:
         says = f"{len(different):,} of {compared:,} answers differ by more than batch size explains"
         return Sighting("shown", f"{says}, the first of request {different[0]}.", different)
+    if unjudged:
+        says = f"{len(unjudged):,} of {counted(compared, 'answer')} differ, the first of request"
+        return Sighting(
+            "unclear", f"{says} {unjudged[0]}, and whether chance explains it is not known."
+        )
+    if (left := trial.completed - compared) > MOST_BLIND_SHARE * trial.completed:
+        says = f"{left:,} of {counted(trial.completed, 'answer')} could not be compared."
+        return Sighting("unclear", says)
     says = f"None of {counted(compared, 'answer')} differs by more than batch size explains"
     return Sighting("not shown", f"{says}; {len(noise):,} differ by less.")
 
@@ -260,7 +313,7 @@ def _faulty_again(question: Question, same: frozenset[int], different: frozenset
         return Sighting("shown", f"{says} token for token, the first of request {again[0]}.", again)
     if question.suspects <= different:
         return Sighting("not shown", "Every answer that was wrong is another one now.")
-    return Sighting("unclear", "The wrong answers differ now by no more than batch size explains.")
+    return Sighting("unclear", "The wrong answers did not come again, and chance may explain that.")
 
 
 _LOOKS: Mapping[Symptom, Callable[[Trial, Question], Sighting]] = {

@@ -20,7 +20,8 @@ _SMALL_FIRST_ID = 10
 
 def is_shape(payload: Mapping[str, Any]) -> bool:
     """Whether *payload* has lengths and marks in the place of a prompt."""
-    return isinstance(payload.get("prefix"), list | tuple) and "prompt_tokens" in payload
+    has_length = "prompt_tokens" in payload or "prompt_characters" in payload  # one may be unknown
+    return has_length and isinstance(payload.get("prefix"), list | tuple)
 
 
 def prompt_of(payload: Mapping[str, Any], index: int, vocab_size: int | None) -> list[int] | None:

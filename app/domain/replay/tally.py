@@ -1,19 +1,24 @@
 """What one run of a replay adds up to, while its outcomes come in."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from app.domain.replay.died import After, Death, death, is_answer
+from app.domain.replay.died import Absence, After, Death, death, is_answer
 from app.domain.replay.latency import Measure, Pair, quantiles
 from app.domain.replay.options import Mode
-from app.domain.replay.outcomes import ErrorClass, Outcome, own_making
+from app.domain.replay.outcomes import (
+    TURNED_AWAY,
+    UNANSWERED,
+    ErrorClass,
+    Outcome,
+    own_making,
+)
 from app.domain.replay.output import Likeness, likeness
 from app.domain.replay.planned import Recorded
 
 LATENESS_BUDGET_MS = 25.0  # of its 99th percentile: beyond it, the load was not the recorded one
-_UNANSWERED: tuple[ErrorClass, ...] = ("no-first-token", "timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +49,12 @@ class Trial:
     unanswered: tuple[int, ...]
     silent_at_end: int  # unanswered requests after the last answer
     faulty: tuple[int, ...]  # failed by the target's making, an answer that stayed out apart
+    turned_away: tuple[int, ...]  # of the faulty: busy, it never began with them
     again_unanswered: tuple[int, ...]  # recorded unfinished, and unanswered again
     reached: bool  # the target answered at least one, or was seen alive before
     after: After
     died: Death | None
+    resumed: int  # how often it was cut off and gone on with: its load has so many gaps
     lateness_ms: dict[str, Any]
     lag_ms: float | None  # the longest that our own event loop stood still
     lag_p99_ms: float | None
@@ -73,15 +80,23 @@ class Tally:
         # The tokens are compared by now, and a hundred thousand answers would not fit.
         self._seen.append((outcome, replace(recorded, output_ids=None)))
 
-    def trial(self, *, up_before: bool = False, after: After = "unknown") -> Trial:
-        """All that was seen; *up_before* and *after* are how the target was found around it."""
+    def trial(
+        self,
+        *,
+        up_before: bool = False,
+        after: After = "unknown",
+        absences: Collection[Absence] = (),
+        resumed: int = 0,
+    ) -> Trial:
+        """All that was seen; *up_before* and *after* are how the target was found around it.
+
+        *absences* are when it was not there meanwhile, *resumed* how often it was gone on with.
+        """
         seen = sorted(self._seen, key=lambda pair: (pair[0].due_seconds, pair[0].index))
         outcomes = [outcome for outcome, _ in seen]
         sent = [one for one in outcomes if one.sent_at is not None]
         first_answer = min((_end(one) for one in sent if is_answer(one)), default=inf)
         own = {one.index for one in outcomes if _own(one, first_answer)}
-        lateness = quantiles(one.lateness_ms for one in sent if one.lateness_ms is not None)
-        lag = quantiles(one.lag_ms for one in sent if one.lag_ms is not None)
         return Trial(
             planned=self._planned,
             sent=len(sent),
@@ -89,21 +104,16 @@ class Tally:
             taken=sum(one.error != "connection-refused" and one.index not in own for one in sent),
             failures=tuple(_failures(outcomes, own)),
             blind=tuple(one.index for one in outcomes if one.index in own),
-            unanswered=tuple(one.index for one in sent if one.error in _UNANSWERED),
+            unanswered=tuple(one.index for one in sent if one.error in UNANSWERED),
             silent_at_end=_silent_at_end(sent),
             faulty=tuple(one.index for one in sent if _is_faulty(one, own)),
-            again_unanswered=tuple(
-                outcome.index
-                for outcome, recorded in seen
-                if _is_silent(outcome) and recorded.state == "unfinished"
-            ),
+            turned_away=tuple(one.index for one in sent if one.error in TURNED_AWAY),
+            again_unanswered=tuple(_again_unanswered(seen)),
             reached=first_answer < inf or up_before,
             after=after,
-            died=death(sent, up_before=up_before, after=after),
-            lateness_ms=lateness,
-            lag_ms=lag["max"],
-            lag_p99_ms=lag["p99"],
-            valid=self._valid(lateness["p99"]),
+            died=death(sent, up_before=up_before, after=after, absences=absences),
+            resumed=resumed,
+            **self._own_times(sent),
             recorded={measure: _recorded(seen, measure) for measure in _MEASURES},
             replayed={measure: _replayed(sent, measure) for measure in _MEASURES},
             pairs={measure: tuple(_pairs(seen, measure)) for measure in _MEASURES},
@@ -113,10 +123,18 @@ class Tally:
             tokens_per_second=_tokens_per_second(sent),
         )
 
-    def _valid(self, p99_ms: float | None) -> bool | None:
-        if self._mode != "open" or p99_ms is None:
-            return None
-        return p99_ms <= LATENESS_BUDGET_MS
+    def _own_times(self, sent: Sequence[Outcome]) -> dict[str, Any]:
+        """What we were late by and stood still, and what that is worth, by its names in a Trial."""
+        lateness = quantiles(one.lateness_ms for one in sent if one.lateness_ms is not None)
+        lag = quantiles(one.lag_ms for one in sent if one.lag_ms is not None)
+        p99 = lateness["p99"]
+        timed = self._mode == "open" and p99 is not None
+        return {
+            "lateness_ms": lateness,
+            "lag_ms": lag["max"],
+            "lag_p99_ms": lag["p99"],
+            "valid": p99 <= LATENESS_BUDGET_MS if timed else None,
+        }
 
 
 _MEASURES: tuple[Measure, ...] = ("ttft", "e2e")
@@ -134,12 +152,18 @@ def _own(one: Outcome, first_answer: float) -> bool:
 
 
 def _is_faulty(one: Outcome, own: set[int]) -> bool:
-    return one.error is not None and one.error not in _UNANSWERED and one.index not in own
+    return one.error is not None and one.error not in UNANSWERED and one.index not in own
 
 
 def _is_silent(one: Outcome) -> bool:
     """Whether not one token came; a long answer that ran into our deadline is no silence."""
-    return one.error in _UNANSWERED and one.ttft_seconds is None
+    return one.error in UNANSWERED and one.ttft_seconds is None
+
+
+def _again_unanswered(seen: _Seen) -> Iterator[int]:
+    for outcome, recorded in seen:
+        if _is_silent(outcome) and recorded.state == "unfinished":
+            yield outcome.index
 
 
 def _failures(outcomes: Iterable[Outcome], own: set[int]) -> Iterator[Failures]:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from app.domain.health import verdict_of
-from app.domain.health_table import Verdict
+from app.domain.health import health_facts, verdict_of
+from app.domain.health_table import Reach, Verdict
 from app.domain.loads import Loads
 from app.domain.observed import Observed, model
 from app.domain.replay.died import After
@@ -41,8 +41,18 @@ def loads_of(seen: Observed) -> Loads | None:
 
 
 def state_of(seen: Observed) -> After:
-    """How it was found. A verdict that says neither is "unknown", never "up"."""
-    return _STATES.get(verdict_of(seen).verdict, "unknown")
+    """How it was found. A verdict that says neither is never "up": it may just answer."""
+    verdict = verdict_of(seen).verdict
+    if verdict == Verdict.UNKNOWN and _answers(seen):
+        return "answers"
+    return _STATES.get(verdict, "unknown")
+
+
+def _answers(seen: Observed) -> bool:
+    """Whether a process answers that is not on its way out, with a scheduler that is not silent."""
+    facts = health_facts(seen)
+    alive = facts.reach is Reach.ANSWERS and not facts.refuses_at_once
+    return alive and facts.scheduler_silent is not True
 
 
 def sameness(seen: Observed, recorded: Mapping[str, Any]) -> Sameness:

@@ -55,7 +55,7 @@ def measured_noise(trials: Sequence[Trial]) -> float | None:
 
     The largest of all pairs of runs, as a share; None where no two can be compared.
     """
-    kept = [trial.e2e_seconds for trial in trials if trial.valid is not False]
+    kept = [trial.e2e_seconds for trial in trials if trial.valid is not False and not trial.resumed]
     pairs = combinations(kept[:_MOST_TRIALS_COMPARED], 2)
     apart = [noise for one, other in pairs if (noise := median_noise(one, other)) is not None]
     return max(apart, default=None)
@@ -99,7 +99,7 @@ def _why(
     if word.startswith("reproduced"):
         parts.insert(0, f"Shown in {shown} of {counted(usable, 'trial')}.")
     if word == "not reproduced":
-        parts.append(_unseen(trials, sightings, question))
+        parts += [_unseen(trials, sightings, question), *filter(None, [question.untested])]
     if unclear and usable:
         other = next(one.why for one in sightings if one.state == "unclear")
         parts.append(f"{counted(unclear, 'trial')} said nothing: {other}")
