@@ -139,6 +139,7 @@ def land(
 ) -> None:
     """Write a batch of outcomes and the counts with them. Raises Superseded."""
     with writing(stores.engine) as session:
+        attempts.held(session, attempt)  # first, as all do that write: or two wait for each other
         replay_rows.put_outcomes(session, trial.replay_id, trial.number, pairs)
         row = session.get_one(ReplayTrial, trial.id)
         _write_counts(row, counts)

@@ -84,7 +84,7 @@ def test_the_curl_script_brings_the_fault_about_by_itself(tmp_path: Path) -> Non
 def test_a_target_that_hangs_is_ended_and_started_anew(tmp_path: Path) -> None:
     requests(tmp_path, total=3)
     with scene(tmp_path, 1, kind="hang") as made:
-        quick = ["--check", f"{CHECK} 2", "--request-seconds", "3"]
+        quick = ["--check", f"{CHECK} 2", "--request-seconds", "3", "--max-probes", "5"]
         told = document(made.reduce(*quick))
 
     assert (told["select"], told["target_died"]) == ("1", False)
