@@ -10,8 +10,9 @@ from app.domain.replay import aftermath, agreed, plan
 from app.domain.replay.options import Options, TargetFacts
 from app.domain.replay.outcomes import Outcome
 from app.domain.replay.planned import Recorded
+from app.domain.replay.questions import question_of
 from app.domain.replay.summary import document
-from app.domain.replay.symptoms import Question, Symptom
+from app.domain.replay.symptoms import Sameness, Symptom
 from app.domain.replay.tally import Tally, Trial
 from app.domain.replay.verdict import Verdict, two_sides, verdict
 from app.domain.replay_findings import Sent, replay_findings
@@ -242,7 +243,8 @@ def _judge(
     made: plan.Plan,
     symptom: Symptom,
 ) -> None:
-    question = Question(symptom=next(one for one in get_args(Symptom) if one == symptom))
+    looked_for = next(one for one in get_args(Symptom) if one == symptom)
+    question = question_of(made, looked_for, suspects=frozenset(), sameness=Sameness())
     found: dict[str, tuple[Verdict, dict[str, Any]]] = {}
     for place, target in enumerate(targets):
         mine = trials[place :: len(targets)]

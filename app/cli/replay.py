@@ -40,6 +40,12 @@ FlatOut = Annotated[bool, typer.Option("--flat-out", help="As fast as --parallel
 IgnoreEos = Annotated[
     bool, typer.Option("--ignore-eos", help="Make each answer as long as the recorded one.")
 ]
+SameSetup = Annotated[
+    bool,
+    typer.Option(
+        "--same-setup", help="It was recorded on this model, topology and kind of accelerator."
+    ),
+]
 Select = Annotated[
     str | None,
     typer.Option(metavar="EXPR", help="0:3,7 or rid=…, state=unfinished, suspect."),
@@ -96,6 +102,7 @@ def replay(  # noqa: PLR0913  (each is a flag of its own)
     media_addresses: MediaAddresses = False,
     custom_code: CustomCode = False,
     symptom: OfSymptom = "crash",
+    same_setup: SameSetup = False,
     trials: Trials = 1,
     request_seconds: RequestSeconds = 600.0,
     total_seconds: TotalSeconds = 4 * 3600.0,
@@ -117,11 +124,10 @@ def replay(  # noqa: PLR0913  (each is a flag of its own)
     options = Options(
         _mode(closed_loop=closed_loop, flat_out=flat_out), speed, parallel,
         Window(from_seconds, until_seconds), sample, seed, cut_gaps_seconds, most_new_tokens,
-        ignore_eos, _allowed(media_addresses=media_addresses, custom_code=custom_code),
-    )  # fmt: skip
+        ignore_eos, _allowed(media_addresses, custom_code), same_setup=same_setup)  # fmt: skip
     limits = Limits(request_seconds=request_seconds, total_seconds=total_seconds)
-    selection = _checked(options, trials, limits, select)
-    chosen = Chosen(options, selection, symptom, trials, limits, yes=yes, as_json=as_json)
+    selected = _checked(options, trials, limits, select)
+    chosen = Chosen(options, selected, symptom, trials, limits, yes=yes, as_json=as_json)
     run(path, _address(base_url, token_env, token_file, header_file, ca_file), chosen, out)
 
 
@@ -153,6 +159,7 @@ def _mode(*, closed_loop: bool, flat_out: bool) -> Mode:
     return "closed" if closed_loop else "flat-out" if flat_out else "open"
 
 
-def _allowed(*, media_addresses: bool, custom_code: bool) -> frozenset[Allowed]:
-    told: dict[Allowed, bool] = {"media-addresses": media_addresses, "custom-code": custom_code}
-    return frozenset(name for name, allowed in told.items() if allowed)
+def _allowed(*flags: bool) -> frozenset[Allowed]:
+    """Addresses of media, then code."""
+    names: tuple[Allowed, ...] = ("media-addresses", "custom-code")
+    return frozenset(name for name, allowed in zip(names, flags, strict=True) if allowed)

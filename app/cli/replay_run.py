@@ -186,7 +186,7 @@ class _Replay:
 
         def noted() -> Iterator[Sending]:
             for one in replace(planned, options=options).sendings(self._recording.request_at):
-                recorded[one.index] = replace(one.recorded, output_ids=None)
+                recorded[one.index] = one.recorded.without_answer()
                 yield one
 
         def take(outcomes: Sequence[Outcome]) -> None:

@@ -14,13 +14,13 @@ _MEASURES = {"ttft": "first token", "e2e": "end to end"}
 def plan_text(planned: Plan) -> str:
     """What would be sent, and what of it is stripped, left out or worth knowing."""
     told = as_json(planned)
-    span = told["span_seconds"]
-    lines = [f"{counted(told['to_send'], 'request')} over {span:,.1f} s, {_mode(planned)}."]
+    over = f" over {told['span_seconds']:,.1f} s" if planned.options.mode == "open" else ""
+    lines = [f"{counted(told['to_send'], 'request')}{over}, {_mode(planned)}."]
     if told["not_chosen"]:
         lines.append(f"  {counted(told['not_chosen'], 'request')} not chosen.")
     lines += _listed("Left out", [f"{one['index']}: {one['why']}" for one in told["left_out"]])
     stripped = [f"{name} ({count:,})" for name, count in told["stripped"].items()]
-    lines += _listed("Stripped, changed or added", stripped)
+    lines += _listed("Stripped, changed or added", stripped, most=len(stripped))
     lines += _listed("To know", [one["says"] for one in told["notes"]])
     return "\n".join(map(printable, lines))
 
@@ -39,13 +39,13 @@ def _mode(planned: Plan) -> str:
     return f"{options.parallel} {kept}"
 
 
-def _listed(title: str, lines: list[str]) -> Iterator[str]:
+def _listed(title: str, lines: list[str], *, most: int = _MOST_LINES) -> Iterator[str]:
     if not lines:
         return
     yield f"{title}:"
-    yield from (f"  {line}" for line in lines[:_MOST_LINES])
-    if len(lines) > _MOST_LINES:
-        yield f"  and {len(lines) - _MOST_LINES:,} more; --json has all"
+    yield from (f"  {line}" for line in lines[:most])
+    if len(lines) > most:
+        yield f"  and {len(lines) - most:,} more; --json has all"
 
 
 def _verdict(document: Mapping[str, Any]) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _errors(document: Mapping[str, Any]) -> Iterator[str]:
         return
     rows: list[tuple[Any, ...]] = [("failed", "count", "first", "words of the target, or ours")]
     rows += [
-        (one["class"], f"{one['count']:,}", one["first_index"], one["example"])
+        (one["class"], f"{one['count']:,}", one["first_index"], one["example"] or "no word")
         for one in document["errors"]
     ]
     yield from table(rows)

@@ -1,17 +1,18 @@
 """From what was measured of one request to its outcome."""
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 from app.clients.answering import Sent
-from app.clients.spool import Place
+from app.clients.spool import Answered, Place
 from app.domain.dumps.scalars import escaped
-from app.domain.replay.answer import pace_ms
+from app.domain.replay.answer import Answer, pace_ms
+from app.domain.replay.logprobs import logprob_gap
 from app.domain.replay.outcomes import MOST_SAID_CHARACTERS, Outcome
 from app.domain.replay.output import first_divergent
 
 
 def outcome_of(
-    place: Place, sent: Sent, *, due: float, epoch: float, lag: float, recorded_ids: Sequence[int]
+    place: Place, sent: Sent, *, due: float, epoch: float, lag: float, recorded: Answered
 ) -> Outcome:
     """The outcome of *sent*, which was *due* on the monotonic clock.
 
@@ -20,8 +21,8 @@ def outcome_of(
     answer = sent.answer
     out_at = sent.began_at if sent.sent_at is None else sent.sent_at
     pace = pace_ms(answer.moments, answer.counts)
-    text, ids = answer.text, answer.ids
-    compared = min(len(recorded_ids), len(ids))
+    text = answer.text
+    compared = _compared(answer, recorded)
     return Outcome(
         index=place.index,
         rid=place.rid,
@@ -43,9 +44,27 @@ def outcome_of(
         inter_token_p50_ms=_rounded(pace[0]) if pace else None,
         inter_token_p99_ms=_rounded(pace[1]) if pace else None,
         frames=answer.frames,
-        compared_tokens=compared,
-        first_divergent_token=first_divergent(recorded_ids, ids) if compared else None,
+        compared_tokens=compared.tokens,
+        first_divergent_token=compared.divergent,
+        logprob_gap=compared.gap,
     )
+
+
+class _Compared(NamedTuple):
+    tokens: int
+    divergent: int | None = None
+    gap: float | None = None
+
+
+def _compared(answer: Answer, recorded: Answered) -> _Compared:
+    ids = answer.ids
+    tokens = min(len(recorded.ids), len(ids))
+    place = first_divergent(recorded.ids, ids) if tokens else None
+    if place is None:
+        return _Compared(tokens)
+    was = recorded.logprobs[place] if place < len(recorded.logprobs) else None
+    told = answer.logprobs_at(place)
+    return _Compared(tokens, place, logprob_gap((recorded.ids[place], was), ids[place], told))
 
 
 def _ms(seconds: float) -> float:

@@ -29,7 +29,7 @@ from app.clients.journal import write_down
 from app.clients.lag import Lag
 from app.clients.outcome import outcome_of
 from app.clients.presence import Presence
-from app.clients.spool import Place, body_at, ids_at, read_places, recorded_at
+from app.clients.spool import Place, answered_at, body_at, read_places, recorded_at
 from app.clients.target import TargetAddress
 from app.domain.redaction import mask_known
 from app.domain.replay.died import Absence
@@ -146,7 +146,7 @@ class Share:
             due=due,
             epoch=self._epoch,
             lag=self._lag.longest_since(due),
-            recorded_ids=ids_at(self._descriptor, place),
+            recorded=answered_at(self._descriptor, place),
         )
         if self._journal is not None:
             write_down(self._journal, outcome, recorded_at(self._descriptor, place))

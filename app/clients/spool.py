@@ -8,9 +8,9 @@ import os
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, NamedTuple, Self
 
 import orjson
 
@@ -22,8 +22,8 @@ from app.errors import NoSpace
 class Place:
     """One sending without its body, which lies at *offset*; *index* and *due_seconds* are its own.
 
-    The token ids that the recording has for it lie behind the body, as 64-bit integers, and
-    behind those what else it has, as JSON.
+    The token ids that the recording has for it lie behind the body, as 64-bit integers, their log
+    probabilities behind those, as 32-bit floats, and then what else it has, as JSON.
     """
 
     index: int
@@ -33,7 +33,15 @@ class Place:
     offset: int
     body_bytes: int
     ids_bytes: int
+    logprobs_bytes: int = 0
     recorded_bytes: int = 0
+
+
+class Answered(NamedTuple):
+    """What the recording has of an answer; empty where it has nothing."""
+
+    ids: Sequence[int]
+    logprobs: Sequence[float]
 
 
 class Spool:
@@ -71,10 +79,10 @@ class Spool:
         at = 0
         for one in sendings:
             ids = array("q", one.recorded.output_ids or ()).tobytes()
-            recorded = orjson.dumps(replace(one.recorded, output_ids=None))
-            sizes = len(one.body), len(ids), len(recorded)
-            for part in (one.body, ids, recorded):
-                self.file.write(part)
+            logprobs = array("f", one.recorded.output_logprobs or ()).tobytes()
+            parts = one.body, ids, logprobs, orjson.dumps(one.recorded.without_answer())
+            self.file.writelines(parts)
+            sizes = [len(part) for part in parts]
             self.places.append(Place(one.index, one.rid, one.due_seconds, one.path, at, *sizes))
             at += sum(sizes)
 
@@ -96,15 +104,18 @@ def body_at(descriptor: int, place: Place) -> bytes:
     return os.pread(descriptor, place.body_bytes, place.offset)
 
 
-def ids_at(descriptor: int, place: Place) -> Sequence[int]:
-    """The token ids that the recording has; empty where it has none."""
-    ids = array("q")
+def answered_at(descriptor: int, place: Place) -> Answered:
+    """The tokens that the recording has, and how likely they were."""
+    ids, logprobs = array("q"), array("f")
+    behind = place.offset + place.body_bytes
     if place.ids_bytes:
-        ids.frombytes(os.pread(descriptor, place.ids_bytes, place.offset + place.body_bytes))
-    return ids
+        ids.frombytes(os.pread(descriptor, place.ids_bytes, behind))
+    if place.logprobs_bytes:
+        logprobs.frombytes(os.pread(descriptor, place.logprobs_bytes, behind + place.ids_bytes))
+    return Answered(ids, logprobs)
 
 
 def recorded_at(descriptor: int, place: Place) -> bytes:
     """What else the recording has, as JSON."""
-    behind = place.offset + place.body_bytes + place.ids_bytes
+    behind = place.offset + place.body_bytes + place.ids_bytes + place.logprobs_bytes
     return os.pread(descriptor, place.recorded_bytes, behind)

@@ -7,7 +7,7 @@ locked for seconds. What could not be written is written with the next batch.
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import TracebackType
@@ -76,7 +76,7 @@ class Landing:
     def seen(self, sendings: Iterable[Sending]) -> Iterator[Sending]:
         """*sendings*, of which is kept how they went when they were recorded."""
         for one in sendings:
-            self._recorded[one.index] = replace(one.recorded, output_ids=None)
+            self._recorded[one.index] = one.recorded.without_answer()
             yield one
 
     def take(self, outcomes: Sequence[Outcome]) -> None:

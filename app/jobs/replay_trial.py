@@ -20,7 +20,7 @@ from app.domain.replay import aftermath
 from app.domain.replay.died import Absence, After
 from app.domain.replay.guards import Asked, refusals, strangers
 from app.domain.replay.limits import Limits
-from app.domain.replay.phrases import at_t0
+from app.domain.replay.phrases import without_words
 from app.domain.replay.plan import Plan
 from app.domain.replay.tally import Tally, Trial
 from app.domain.replay.target import facts_of, state_of
@@ -72,7 +72,7 @@ def tallied(run: Run, trial: ReplayTrial) -> Trial:
     """What a trial adds up to, by all that is written of it."""
     tally = Tally(trial.planned or 0, run.options.mode)
     for outcome, recorded in replay_progress.kept_outcomes(run.work.stores, trial):
-        tally.see(at_t0(outcome), recorded)  # for all to read
+        tally.see(without_words(outcome), recorded)  # for all to read
     after = next(one for one in get_args(After) if one == trial.after)
     absences = [Absence(**one) for one in trial.absences or ()]
     return tally.trial(

@@ -1,5 +1,6 @@
 """Replays that could be asked for: where a dump is there, and a target that serves nobody."""
 
+from sqlalchemy import case
 from sqlmodel import Session, col, func, select
 
 from app.domain.playbook import ReplayOffer, offers
@@ -10,7 +11,10 @@ MOST = 20
 
 
 def replay_offers(session: Session, incident_id: int) -> tuple[ReplayOffer, ...]:
-    """Offers for an incident, dumps with suspects first; nothing here asks for any of them."""
+    """Offers for an incident, dumps with suspects first, of these the crash dumps.
+
+    Nothing here asks for any of them.
+    """
     replayed = select(Replay.dump_id).where(
         Replay.incident_id == incident_id, col(Replay.dump_id).is_not(None)
     )
@@ -21,7 +25,7 @@ def replay_offers(session: Session, incident_id: int) -> tuple[ReplayOffer, ...]
             Dump.state == "ready",
             col(Dump.id).not_in(replayed),
         )
-        .order_by(col(Dump.id).desc())
+        .order_by(case((col(Dump.kind) == "crash dump", 0), else_=1), col(Dump.id).desc())
         .limit(MOST)
     )
     dumps = [(one.id or 0, one.name, _suspects(session, one)) for one in session.exec(query)]

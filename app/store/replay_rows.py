@@ -15,7 +15,7 @@ from sqlmodel import Session, col, func, select
 
 from app.domain.replay.outcomes import Outcome, row
 from app.domain.replay.phrases import at_t0
-from app.domain.replay.planned import Recorded
+from app.domain.replay.planned import OF_ANSWER, Recorded
 from app.store.replay_tables import ReplayOutcome
 
 State = Literal["completed", "failed", "not sent"]
@@ -29,7 +29,7 @@ _READ_AT_ONCE = 5000
 _TABLE = ReplayOutcome.__table__  # type: ignore[attr-defined]
 _KEY = ("replay_id", "trial", "position")
 _OUTCOME = tuple(one.name for one in fields(Outcome) if one.name != "index")
-_RECORDED = tuple(one.name for one in fields(Recorded) if one.name != "output_ids")
+_RECORDED = tuple(one.name for one in fields(Recorded) if one.name not in OF_ANSWER)
 _UNSENT = frozenset(("not-sent", "cancelled"))
 
 
@@ -155,7 +155,7 @@ def row_of(outcome: ReplayOutcome, *, raw: bool = False) -> dict[str, Any]:
     """
     told = Outcome(index=outcome.position, **{name: getattr(outcome, name) for name in _OUTCOME})
     recorded = Recorded(**{name: getattr(outcome, f"recorded_{name}") for name in _RECORDED})
-    line = row(told if raw else at_t0(told), recorded)
+    line = row(*((told, recorded) if raw else at_t0(told, recorded)))
     if not raw:
         del line["output_hash"]  # it has no key: a short answer is found by trying a few
     return {"trial": outcome.trial, "state": outcome.state, **line}

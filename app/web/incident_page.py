@@ -62,7 +62,7 @@ def incident_page(
     told = ladder(session, incident.id, chosen=server, now=shell.now)
     replays = incident_replays(session, incident.id)
     here = [target for target in targets if target.deleted_at is None]
-    at = Standing(bundle, told, server, shell.role, has_target=bool(here)) if bundle else None
+    at = Standing(incident.id, bundle, told, server, shell.role, has_target=bool(here))
     return IncidentPage(
         shell=shell,
         incident=incident,
@@ -90,10 +90,10 @@ def incident_page(
 
 
 def _steps(
-    session: Session, judged: Judgement, at: Standing | None, *, is_offered: bool
+    session: Session, judged: Judgement, at: Standing, *, is_offered: bool
 ) -> list[StepTold]:
     """Without the replay, where the offer of one, which has a form filled in, says it already."""
-    steps = steps_told(session, judged.next_steps, at) if at else []
+    steps = steps_told(session, judged.next_steps, at)
     return [one for one in steps if not (is_offered and one.text.startswith(REPLAY_ADVICE))]
 
 

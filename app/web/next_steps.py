@@ -20,34 +20,45 @@ _COUNTS = ("done", *UNFINISHED)  # what was refused is still to be taken
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the steps are told against: the *bundle* that calls for them, and the ladder."""
+    """What the steps are told against: the *bundle* that calls for them, and the ladder.
 
-    bundle: BundleRow
+    Without a bundle it is a dump, a diagnostic or a replay that does.
+    """
+
+    incident_id: int
+    bundle: BundleRow | None
     ladder: LadderTold
     server: str | None  # the key that was asked for in the URL
     role: str  # of who looks
     has_target: bool  # whether a registered target could be asked
+
+    @property
+    def numbers(self) -> Mapping[str, int | None]:
+        """What a step may be about, as routes name it."""
+        target_id = self.bundle.target_id if self.bundle and self.has_target else None
+        return {"incident_id": self.incident_id, "target_id": target_id}
 
 
 def steps_told(
     session: Session, steps: Sequence[Mapping[str, Any]], standing: Standing
 ) -> list[StepTold]:
     """The most urgent of *steps*."""
-    since = _since(session, standing.bundle)
+    since = _since(session, standing)
     left = still_open(steps, [row.kind for row in since if row.state == "done"])
     return [_told(session, step, standing, since) for step in left[:MOST_STEPS]]
 
 
-def _since(session: Session, bundle: BundleRow) -> list[Diagnostic]:
-    """The diagnostics since *bundle* that may be of its server, newest first."""
-    if bundle.incident_id is None:
-        return []
+def _since(session: Session, standing: Standing) -> list[Diagnostic]:
+    """The diagnostics since the bundle that may be of its server, newest first."""
+    bundle = standing.bundle
     return [
         row
-        for row in diagnostics_of(session, bundle.incident_id)
-        if row.asked_at >= bundle.collected_at
-        and row.state in _COUNTS
-        and row.target_id in (None, bundle.target_id)
+        for row in diagnostics_of(session, standing.incident_id)
+        if row.state in _COUNTS
+        and (
+            bundle is None
+            or (row.asked_at >= bundle.collected_at and row.target_id in (None, bundle.target_id))
+        )
     ]
 
 
@@ -66,7 +77,7 @@ def _told(
         command=step.get("command"),
         rung=rung,
         elsewhere=_elsewhere(standing) if rung else None,
-        place=place_of(step, standing.bundle, standing.role, has_target=standing.has_target),
+        place=place_of(step, standing.numbers, standing.role, has_target=standing.has_target),
         taken=_last(session, row) if row else None,
     )
 
@@ -84,7 +95,8 @@ def _elsewhere(standing: Standing) -> Elsewhere | None:
     if standing.server == chosen.key:
         return None
     choices = standing.ladder.choices
-    of_bundle = [one for one in choices if one.target_id == standing.bundle.target_id]
+    bundle = standing.bundle
+    of_bundle = [one for one in choices if bundle is None or one.target_id == bundle.target_id]
     if not of_bundle:
         return Elsewhere("Choose the server", chosen.key)
     if len(of_bundle) == 1 and of_bundle[0] == chosen:

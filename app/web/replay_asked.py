@@ -32,6 +32,7 @@ class AskedReplay(BaseModel):
     trials: int = Field(default=1, ge=1, le=MOST_TRIALS)
     most_new_tokens: int = Field(default=DEFAULT_MOST_NEW_TOKENS, ge=1, le=MOST_NEW_TOKENS)
     ignore_eos: bool = False
+    same_setup: bool = False
     allow: list[Allowed] = []
     request_seconds: float = Field(default=600.0, ge=1, le=LONGEST_REQUEST_SECONDS)
 
@@ -49,6 +50,7 @@ class AskedReplay(BaseModel):
             cut_gaps_to_seconds=cut_gaps_to_seconds,
             most_new_tokens=self.most_new_tokens,
             ignore_eos=self.ignore_eos,
+            same_setup=self.same_setup,
             allow=frozenset(self.allow),
         )
 

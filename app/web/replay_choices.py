@@ -35,7 +35,7 @@ MOST_COUNTED = 20_000  # requests of a dump in which a selection is counted
 SYMPTOMS: Sequence[tuple[Symptom, str, str]] = (
     ("crash", "Crash", "the target goes away"),
     ("hang", "Hang", "it stops answering while it lives, or requests stay without an answer"),
-    ("latency", "Latency", "answers take longer; needs the same model, topology and accelerator"),
+    ("latency", "Latency", "answers take longer, on a server like the recorded one: say so below"),
     ("error", "Error", "it refuses or aborts what it could take"),
     ("output", "Output", "answers differ by more than batch size explains"),
 )
@@ -203,6 +203,7 @@ def _given(asked: Asked) -> Given:
         most_new_tokens=options.most_new_tokens,
         request_seconds=f"{asked.request_seconds:g}",
         ignore_eos=options.ignore_eos,
+        same_setup=options.same_setup,
         from_seconds=f"{window.from_seconds:g}" if window.from_seconds else "",
         until_seconds="" if until is None else f"{until:g}",
         sample=f"{options.sample:g}",

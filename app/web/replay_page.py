@@ -108,6 +108,8 @@ def _facts(stands: Standing, plan: Plan) -> Iterator[Fact]:
     eos = "; answers pinned to their recorded length" if options.ignore_eos else ""
     yield Fact("Answers", f"at most {number(options.most_new_tokens)} tokens each{eos}")
     allowed = [one.replace("-", " ") for one in sorted(options.allow)]
+    if options.same_setup:
+        yield Fact("Recorded on", "a server like the target, by the word of whoever asked")
     yield Fact("Let through", ", ".join(allowed) if allowed else "nothing that acts")
 
 

@@ -83,14 +83,20 @@ def _confirms(session: Session, stands: Standing) -> list[Confirm]:
     if replay.state not in (*STARTABLE, *RESUMABLE):
         return []
     found = []
-    for target in stands.targets:
+    for side, target in zip("AB", stands.targets, strict=False):
         refusal = to_confirm(session, replay.incident_id, target)
         if refusal is not None:
             told = Confirm(
                 visible(target.name), visible(refusal.says), visible(refusal.fix), required=True
             )
             found.append(told)
-        elif replay.state == "refused":
+        elif replay.state == "refused" and _may_help(stands, side):
             fix = f"Type {target.name} where you know that it serves nobody, else leave it empty."
             found.append(Confirm(visible(target.name), "", visible(fix), required=False))
     return found
+
+
+def _may_help(stands: Standing, side: str) -> bool:
+    """Whether its loads were looked at and left open whom it serves: only that a name answers."""
+    looked = [one.strangers for one in stands.trials if one.side == side and one.strangers]
+    return bool(looked) and looked[-1].get("of_others") is None

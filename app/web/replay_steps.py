@@ -1,7 +1,7 @@
 """What to do after a replay: send less, or elsewhere, shrink it, find the commit, keep evidence."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 from urllib.parse import urlencode
@@ -22,6 +22,33 @@ _SMALLEST = "smallest.jsonl"
 _FILL_IN = "Fill in the form"
 _SYMPTOMS: dict[str, Symptom] = {one: one for one in get_args(Symptom)}
 _SHOWN = ("reproduced", "reproduced sometimes")
+# What a trial says of times that it does not compare, and what to change then.
+_NOT_COMPARED: Sequence[tuple[str, str, str, Mapping[str, object]]] = (
+    (
+        "not known to be the same",
+        "Say that it was recorded on such a server",
+        "if it was: no recording tells the accelerator, and a file of payloads nothing of it",
+        {"same_setup": "1"},
+    ),
+    (
+        "not known to be the same",
+        "Send it to a target like the recorded one",
+        "times say something only on the same model, topology and accelerator",
+        {"target": None, "other": None},
+    ),
+    (
+        "did not come as they were recorded",
+        "Send it at the recorded times",
+        "under another load other times are no surprise",
+        {"mode": "open", "speed": "1"},
+    ),
+    (
+        "Pin the lengths",
+        "Pin the lengths of the answers",
+        "an answer twice as long takes twice the time: only equal ones are compared",
+        {"ignore_eos": "1"},
+    ),
+)
 _RECIPE = ThenStep(
     "Have the next death leave a coredump",
     "started with this environment, the target writes down the kernel that faulted",
@@ -48,6 +75,7 @@ def form_query(stands: Standing, **changes: object) -> str:
         "most_new_tokens": options.most_new_tokens,
         "request_seconds": f"{replay.request_seconds:g}",
         "ignore_eos": "1" if options.ignore_eos else None,
+        "same_setup": "1" if options.same_setup else None,
         "from_seconds": f"{options.window.from_seconds:g}" if options.window.from_seconds else None,
         "until_seconds": options.window.until_seconds,
         "sample": f"{options.sample:g}" if options.sample < 1 else None,
@@ -117,11 +145,11 @@ def _suspected(stands: Standing) -> Sequence[int]:
 
 def _shown(stands: Standing) -> Iterator[ThenStep]:
     few = len(stands.trials) < ESTABLISHED_TRIALS
+    again = "Somebody starts the target again between the trials." if stands.deaths else ""
     if few and len(stands.targets) == 1:
         yield ThenStep(
             f"Send it {ESTABLISHED_TRIALS} times",
-            f"{ESTABLISHED_TRIALS} of {ESTABLISHED_TRIALS} make it established. "
-            "Somebody starts the target again between the trials.",
+            f"{ESTABLISHED_TRIALS} of {ESTABLISHED_TRIALS} make it established. {again}".strip(),
             _FILL_IN,
             form=form_query(stands, trials=ESTABLISHED_TRIALS),
         )
@@ -161,9 +189,15 @@ def _open_still(stands: Standing) -> Iterator[ThenStep]:
 
 
 def _spoilt(stands: Standing) -> Iterator[ThenStep]:
-    """What to set right first: failures of our own making, and requests that went out late."""
+    """What to set right first: failures of our own making, requests that went out late, and what
+    keeps times from being compared."""
     told = [stands.told_of(one) for one in stands.trials if one.started_at]
     unclear = [one for one in told if one.get("symptom_was") == "unclear"]
+    whys = " ".join(str(one.get("why")) for one in unclear)
+    for mark, what, why, changes in _NOT_COMPARED:
+        done = "same_setup" in changes and stands.options.same_setup
+        if stands.replay.symptom == "latency" and mark in whys and not done:
+            yield ThenStep(what, why, _FILL_IN, form=form_query(stands, **changes))
     if any(one["fidelity"]["valid"] is False for one in unclear):
         yield ThenStep(
             "Send it at half the speed",

@@ -141,13 +141,22 @@ def _line(stands: Standing) -> str:
 
 
 def _why(stands: Standing) -> str:
-    """Without the count, which the line says; of two sides one after the other."""
-    told = [str(stands.documents.get(side, {}).get("why") or "") for side in "AB"]
-    why = [_COUNT.sub("", one) for one in told]
+    """Without the count, which the line says; of two sides one after the other.
+
+    That a target went away is said whatever was looked for.
+    """
     if len(stands.targets) == 1:
-        return _COUNT.sub("", stands.replay.why or "")
+        return _with_death(stands, "A", stands.replay.why or "")
+    told = {side: str(stands.documents.get(side, {}).get("why") or "") for side in "AB"}
+    why = [_with_death(stands, side, one) for side, one in told.items()]
     pairs = zip(stands.names, why, strict=False)
     return " ".join(f"{name}: {says}" for name, says in pairs if says)
+
+
+def _with_death(stands: Standing, side: str, why: str) -> str:
+    died = next((one.died or {} for one in stands.deaths if one.side == side), {})
+    says, why = str(died.get("says") or ""), _COUNT.sub("", why)
+    return why if says in why else f"{says} {why}".strip()
 
 
 def _so_far(stands: Standing) -> ReplayVerdict:

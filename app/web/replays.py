@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.store import database, replays
 from app.store.stores import Stores
+from app.store.tables import Replay
 from app.web.answers import done
 from app.web.dependencies import (
     RANKS,
@@ -142,8 +143,9 @@ def start_replay(  # noqa: PLR0913
     typed: Annotated[TypedConfirm, Form()],
 ) -> Response:
     """Send what was looked at; this is the consent to it."""
-    replay = replays.get_replay(session, replay_id)
-    replays.start_replay(session, stores, replay, typed.names, actor=actor, at=now)
+    replay = _held(session, replay_id)
+    if replay.state not in replays.AT_WORK:  # else somebody pressed it in the same moment
+        replays.start_replay(session, stores, replay, typed.names, actor=actor, at=now)
     return _to(request, replay_id)
 
 
@@ -167,9 +169,17 @@ def resume_replay(  # noqa: PLR0913
     typed: Annotated[TypedConfirm, Form()],
 ) -> Response:
     """Go on where it stopped; this is the consent to send once more."""
-    replay = replays.get_replay(session, replay_id)
-    replays.resume_replay(session, stores, replay, typed.names, actor=actor, at=now)
+    replay = _held(session, replay_id)
+    if replay.state not in replays.AT_WORK:
+        replays.resume_replay(session, stores, replay, typed.names, actor=actor, at=now)
     return _to(request, replay_id)
+
+
+def _held(session: Session, replay_id: int) -> Replay:
+    """The replay as it is now, nobody else's to change until the answer."""
+    replay = replays.get_replay(session, replay_id)
+    session.refresh(replay, with_for_update=True)
+    return replay
 
 
 def _to(request: Request, replay_id: int) -> Response:

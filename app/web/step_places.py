@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from app.domain.places import Place
-from app.store.tables import BundleRow
 from app.web.dependencies import RANKS
 from app.web.views.incidents import StepPlace
 
@@ -37,11 +36,11 @@ _PLACES: Mapping[str, Place] = {one: one for one in get_args(Place)}
 
 
 def place_of(
-    step: Mapping[str, Any], bundle: BundleRow, role: str, *, has_target: bool
+    step: Mapping[str, Any], about: Mapping[str, int | None], role: str, *, has_target: bool
 ) -> StepPlace | None:
     """Where *step* is done; None: not in the console, or not by *role*.
 
-    A step that an older version kept names no place.
+    *about*: ``incident_id`` and ``target_id``. A step that an older version kept names no place.
     """
     place = _PLACES.get(step.get("place") or "")
     if place is None:
@@ -49,13 +48,8 @@ def place_of(
     where = _WHERE[place]
     if RANKS.get(role, -1) < RANKS[where.least] or (where.asks_target and not has_target):
         return None
-    numbers = {
-        "incident_id": bundle.incident_id,
-        "target_id": bundle.target_id if has_target else None,
-        "replay_id": step.get("place_id"),
-    }
-    about = numbers.get(where.of)
-    if where.of and about is None:
+    number = {**about, "replay_id": step.get("place_id")}.get(where.of)
+    if where.of and number is None:
         return None
-    parameters = {where.of: about} if about is not None else {}
-    return StepPlace(where.says.format(about), where.route, parameters, where.anchor)
+    parameters = {where.of: number} if number is not None else {}
+    return StepPlace(where.says.format(number), where.route, parameters, where.anchor)

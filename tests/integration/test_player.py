@@ -212,6 +212,24 @@ def test_answers_are_compared_with_the_recorded_tokens(target: ReplayTarget) -> 
     assert told == [(4, None), (4, 2), (0, None)]
 
 
+def test_it_is_told_how_far_apart_the_first_other_tokens_were(target: ReplayTarget) -> None:
+    near, far = (104, 104, 9, 9), (104, 104, 8, 9)
+    sure = Recorded(output_ids=near, output_logprobs=(0.0, 0.0, -0.1, 0.0))
+    outcomes = played(
+        target.base_url,
+        sending(0, "likely", recorded=Recorded(output_ids=near)),
+        sending(1, "likely", recorded=Recorded(output_ids=far)),
+        sending(2, "likely", recorded=sure),
+        sending(3, "cumulative", recorded=sure),
+        sending(4, "cumulative", recorded=Recorded(output_ids=near)),
+    )
+    assert [one.first_divergent_token for one in outcomes] == [2] * 5
+    assert [one.logprob_gap for one in outcomes[:1]] == [0.05]
+    assert outcomes[1].logprob_gap == pytest.approx(2.77, abs=0.01)  # what the two leave of 1
+    assert [one.logprob_gap for one in outcomes[2:4]] == [pytest.approx(2.25, abs=0.01)] * 2
+    assert outcomes[4].logprob_gap is None
+
+
 def test_several_processes_share_the_requests_and_one_start(target: ReplayTarget) -> None:
     limits = Limits(processes=3, request_seconds=20)
     outcomes = played(target.base_url, *[sending(n, due=n / 50) for n in range(100)], limits=limits)

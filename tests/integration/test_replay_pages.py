@@ -11,10 +11,12 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlmodel import select
 
+from app.domain.replay.options import Options
 from app.store.database import reading, writing
+from app.store.dump_rows import suspects_of
 from app.store.dump_tables import Dump
 from app.store.stores import Stores
-from app.store.tables import Incident, Job, Replay, ReplayOutcome, Target
+from app.store.tables import Incident, Job, Replay, ReplayOutcome, ReplayTrial, Target
 from app.web.live import LiveJobs
 from tests import kept_replays, make, recorded, situations
 
@@ -73,6 +75,14 @@ def test_the_page_of_a_replay_is_its_finding_with_what_it_rests_on(
     assert "Fill in RESTART." in page
     assert "--restart RESTART --out smallest.jsonl" in page
     assert "Fill in GOOD_REV, BAD_REV, CHECKOUT and LAUNCH." in page
+
+
+def test_a_finished_replay_leads_to_what_follows_from_below_the_thumb(
+    reader: TestClient, died: Replay
+) -> None:
+    bar = reader.get(f"/replays/{died.id}").text.split('class="handbar"')[1]
+
+    assert [one for one in ("#then", "#trials", "/incidents/1") if f'href="{one}"' not in bar] == []
 
 
 def test_a_death_offers_the_recipe_that_leaves_evidence_of_the_next_one(
@@ -257,6 +267,103 @@ def test_an_incident_tells_how_many_replays_it_has_and_one_to_shrink(
     assert 'href="/replays/9#then">Open replay 9</a>' in page
 
 
+def test_what_came_back_is_to_be_shrunk_where_no_bundle_was_ever_taken(
+    operator: TestClient, stores: Stores, incident: Incident, dump: Dump, clean: Target
+) -> None:
+    died = [kept_replays.outcomes(30, dies_at=12)]
+    kept_replays.replay(stores, incident, dump, clean, trials=died)
+
+    steps = operator.get("/incidents/1").text.split('id="next"')[1].split("</section>")[0]
+
+    assert 'href="/replays/1#then">Open replay 1</a>' in steps
+    assert ">Collect a bundle</button>" in steps, "and it still begins with a bundle"
+
+
+def test_a_death_is_told_whatever_was_looked_for(
+    reader: TestClient, stores: Stores, incident: Incident, dump: Dump, clean: Target
+) -> None:
+    died = [kept_replays.outcomes(30, dies_at=12)]
+    kept_replays.replay(stores, incident, dump, clean, trials=died, symptom="error")
+
+    page = reader.get("/replays/1").text
+
+    verdict = page.split('aria-label="Verdict"')[1].split("</section>")[0]
+    assert verdict.count("The target went away after request") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "says", "asks"),
+    [
+        pytest.param(Options(), "like the recorded one", "same_setup=1", id="not-known"),
+        pytest.param(
+            Options(same_setup=True, speed=2.0), "at the recorded times", "speed=1", id="faster"
+        ),
+    ],
+)
+def test_times_that_are_not_compared_are_not_measured_again_the_same_way(  # noqa: PLR0917
+    operator: TestClient,
+    stores: Stores,
+    incident: Incident,
+    dump: Dump,
+    clean: Target,
+    options: Options,
+    says: str,
+    asks: str,
+) -> None:
+    kept_replays.replay(
+        stores, incident, dump, clean, trials=[kept_replays.outcomes(60)],
+        options=options, symptom="latency", symptom_by="mira",
+    )  # fmt: skip
+
+    then = operator.get("/replays/1").text.split('id="then"')[1].split("</section>")[0]
+
+    assert says in then
+    assert asks in then
+    assert not re.search(r"Send it \d+ times", then), "more of the same is compared no better"
+
+
+@pytest.mark.parametrize(
+    ("of_others", "asks"), [pytest.param(3, False, id="busy"), pytest.param(None, True, id="open")]
+)
+def test_a_name_is_asked_for_only_where_it_can_help(
+    operator: TestClient,
+    stores: Stores,
+    dump: Dump,
+    clean: Target,
+    of_others: int | None,
+    asks: bool,
+) -> None:
+    with reading(stores.engine) as session:
+        incident = session.get_one(Incident, dump.incident_id)
+    replay = kept_replays.replay(stores, incident, dump, clean, state="refused")
+    with writing(stores.engine) as session:
+        strangers = {"of_others": of_others, "artifact": None, "at": make.NOON.isoformat()}
+        trial = ReplayTrial(
+            replay_id=replay.id or 0, number=1, side="A", target_id=clean.id or 0, state="refused",
+            errors={}, strangers=strangers,
+        )  # fmt: skip
+        session.add(trial)
+
+    page = operator.get("/replays/1").text
+
+    assert ('name="confirm"' in page) == asks
+
+
+@pytest.mark.parametrize("verb", ["start", "resume"])
+def test_who_presses_in_the_same_moment_sees_it_at_work(
+    operator: TestClient, stores: Stores, incident: Incident, dump: Dump, clean: Target, verb: str
+) -> None:
+    state = {"start": "planned", "resume": "interrupted"}[verb]
+    kept_replays.replay(stores, incident, dump, clean, state=state)
+
+    answers = [operator.post(f"/replays/1/{verb}") for _ in range(2)]
+
+    assert {(one.status_code, one.headers["location"]) for one in answers} == {(303, "/replays/1")}
+    with reading(stores.engine) as session:
+        [job] = session.exec(select(Job).where(Job.state == "queued")).all()
+    assert job.arguments["replay_id"] == 1
+
+
 def test_a_suspect_is_told_when_it_is_due_as_long_as_its_recorded_time_decides_it(
     reader: TestClient, stores: Stores, incident: Incident, clean: Target
 ) -> None:
@@ -362,6 +469,7 @@ def test_a_form_asks_again_for_the_same(operator: TestClient, stores: Stores, du
         "dump": str(dump.id), "target": "1", "select": "0:3", "mode": "closed", "parallel": "7",
         "speed": "2", "trials": "3", "symptom": "hang", "most_new_tokens": "64",
         "ignore_eos": "1", "cut_gaps": "5", "allow": "custom-code", "reference": "sound",
+        "same_setup": "1",
     }  # fmt: skip
     operator.post("/incidents/1/replays", data=typed)
 
@@ -374,6 +482,7 @@ def test_a_form_asks_again_for_the_same(operator: TestClient, stores: Stores, du
         'value="hang" checked', 'value="closed" checked', 'name="parallel" type="number" value="7"',
         'name="speed" type="number" value="2"', 'name="most_new_tokens" type="number" value="64"',
         'name="ignore_eos" value="1" checked', 'name="cut_gaps" type="number" value="5"',
+        'name="same_setup" value="1" checked',
         'value="custom-code" checked', '<option value="sound" selected', ">0:3</textarea>",
     ):  # fmt: skip
         assert given in form
@@ -480,6 +589,20 @@ def test_a_dump_and_a_clean_target_make_a_next_step(
     assert link is not None
     assert f"target={clean.id}" in link[1]
     assert "Replay the" in page.split("Replay on a clean target.")[1]
+
+
+def test_a_crash_dump_is_offered_before_a_newer_file_with_a_suspect(
+    operator: TestClient, stores: Stores, incident: Incident, dump: Dump, clean: Target
+) -> None:
+    requests = [recorded.request(index) for index in range(5)]
+    newer = make.dump(stores, incident, recorded.dump([*requests, requests[0]], crash=False))
+    assert newer.kind != "crash dump"
+    with reading(stores.engine) as session:
+        assert suspects_of(session, newer.id or 0), "an identifier is there twice"
+
+    step = operator.get("/incidents/1").text.split("Replay on a clean target.")[1]
+
+    assert f"dump={dump.id}&amp;" in step.split(">Replay…")[0]
 
 
 @pytest.mark.parametrize("path", ["", "/progress", "/rest", "/events", "/outcomes"])

@@ -1,5 +1,7 @@
 """Rows of outcomes on both databases: written over, filtered, paged."""
 
+from typing import Any
+
 import pytest
 
 from app.domain.replay.outcomes import ErrorClass, Outcome
@@ -101,6 +103,26 @@ def test_what_a_target_told_is_held_to_its_size(any_stores: Stores, replay_id: i
     assert row.says is not None
     assert (len(row.says), row.rid) == (400, "a\ufffdb")
     assert (row.completion_tokens, row.status, row.finish_reason) == (None, None, None)
+
+
+def test_why_an_answer_ended_is_told_to_all_in_known_words_alone(
+    any_stores: Stores, replay_id: int
+) -> None:
+    differs: dict[str, Any] = {"first_divergent_token": 2, "logprob_gap": 0.05}
+    recorded = Recorded(finish_reason="ada", output_ids=(1,), output_logprobs=(-0.5,))
+    outcome = _outcome(0, finish_reason="My name is Ada", **differs)
+    with writing(any_stores.engine) as session:
+        replay_rows.put_outcomes(session, replay_id, 1, [(outcome, recorded)])
+
+    with reading(any_stores.engine) as session:
+        [row] = replay_rows.outcomes_of(session, replay_id).rows
+        told, raw = replay_rows.row_of(row), replay_rows.row_of(row, raw=True)
+        [(_, kept)] = replay_rows.read_outcomes(session, replay_id, 1)
+    assert told["finish_reason"] == "other (14 characters)"
+    assert told["recorded"]["finish_reason"] == "other (3 characters)"
+    assert (raw["finish_reason"], raw["recorded"]["finish_reason"]) == ("My name is Ada", "ada")
+    assert (told["first_divergent_token"], told["logprob_gap"]) == (2, 0.05)
+    assert (kept.output_ids, kept.output_logprobs) == (None, None)
 
 
 def test_files_and_dumps_of_another_incident_are_not_found(any_stores: Stores) -> None:

@@ -221,9 +221,20 @@ async def leaves(writer: StreamWriter) -> None:
     await stream(writer, "cumulative", 1.0)
 
 
+async def likely(writer: StreamWriter) -> None:
+    """Each token has a probability of a half, and 9 would have been about as likely."""
+    told = native(4, WORDS, done=True)
+    ids = told["output_ids"]
+    told["meta_info"]["output_token_logprobs"] = [[-0.7, one, None] for one in ids]
+    told["meta_info"]["output_top_logprobs"] = [
+        [[-0.7, one, None], [-0.75, 9, None]] for one in ids
+    ]
+    say(writer, 200, json.dumps(told).encode())
+
+
 ONCE = {
     "hang": hang, "reset": reset, "redirect": redirect, "packed": packed, "babble": babble,
-    "other": other, "drip": drip, "echoes": echoes, "leaves": leaves,
+    "likely": likely, "other": other, "drip": drip, "echoes": echoes, "leaves": leaves,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -142,6 +142,16 @@ def test_what_was_exported_reads_as_the_same_requests(tier: Tier) -> None:
             assert getattr(old, name) == getattr(new, name), name
 
 
+@pytest.mark.parametrize("tier", ["T0", "T1", "T2"])
+def test_how_long_an_unfinished_request_had_run_is_kept(tier: Tier) -> None:
+    [before], _ = read_value([record(1, {})])
+    [after], _ = read(json.dumps(entry(before, tier, mark)).encode())
+
+    assert before.seen_at is not None
+    assert (after.state, after.finished_at) == ("unfinished", None)
+    assert after.seen_at == pytest.approx(before.seen_at)
+
+
 def test_times_are_said_in_utc() -> None:
     told = exported("T0", (*record(1)[:2], CREATED + 0.25, CREATED + 1))[0]
 

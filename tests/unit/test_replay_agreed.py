@@ -19,6 +19,7 @@ EVERYTHING = Options(
     cut_gaps_to_seconds=5.0,
     most_new_tokens=16,
     ignore_eos=True,
+    same_setup=True,
     allow=frozenset(("custom-code", "media-addresses")),
 )
 

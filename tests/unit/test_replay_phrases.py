@@ -1,10 +1,12 @@
 """The words of a target that refuses: what everybody may read of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.domain.replay.outcomes import ERROR_CLASSES
-from app.domain.replay.phrases import at_t0, phrase
-from tests.replays import outcome
+from app.domain.replay.phrases import at_t0, phrase, without_words
+from tests.replays import FINISHED, outcome
 
 PROMPT = "My name is Ada, my card 4111"
 
@@ -82,6 +84,20 @@ def test_our_own_words_stay(error: str, status: int | None, says: str) -> None:
 def test_every_class_is_told_somehow_and_figures_stay() -> None:
     for error in ERROR_CLASSES:
         one = outcome(3, error, status=200, says=PROMPT, completion_tokens=7)
-        told = at_t0(one)
+        told = without_words(one)
         assert told.says
         assert (told.index, told.error, told.completion_tokens) == (3, error, 7)
+
+
+@pytest.mark.parametrize("why", ["stop", "length", "abort", "tool_calls", "content_filter", None])
+def test_why_an_answer_ended_stays_where_it_is_a_word_for_that(why: str | None) -> None:
+    told, recorded = at_t0(outcome(finish_reason=why), replace(FINISHED, finish_reason=why))
+
+    assert (told.finish_reason, recorded.finish_reason) == (why, why)
+
+
+@pytest.mark.parametrize("why", [PROMPT, "stop: Ada", "Stop", "ada"])
+def test_any_other_word_for_it_is_counted(why: str) -> None:
+    told, recorded = at_t0(outcome(finish_reason=why), replace(FINISHED, finish_reason=why))
+
+    assert told.finish_reason == recorded.finish_reason == f"other ({len(why)} characters)"

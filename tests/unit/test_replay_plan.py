@@ -20,6 +20,7 @@ from tests.dump_layouts import read
 from tests.replays import recorded_request
 
 USUAL = Options()
+INFINITE = float("inf")
 TARGET = TargetFacts(version="0.5.23", frontend="python")
 
 
@@ -105,6 +106,36 @@ def test_the_silence_of_the_case_is_cut_when_asked(case: list[RecordedRequest]) 
     assert says(made, "idle-gap") == [
         "The recording has a silence of 5,001 s, which is cut to 10 s."
     ]
+
+
+@pytest.mark.parametrize(
+    ("payload", "options", "greedy"),
+    [
+        ({}, Options(), True),
+        ({"rid": "a", "bootstrap_room": 7, "user": "u", "lora_id": "x"}, Options(), True),
+        ({"text": "hi"}, Options(), True),
+        ({}, Options(most_new_tokens=4, ignore_eos=True), True),
+        ({"image_data": "http://a/b.png"}, Options(), None),
+        ({"session_params": {"id": "s"}}, Options(), None),
+        ({"custom_logit_processor": "code"}, Options(), None),
+        ({"cache_salt": "new"}, Options(), None),
+        ({"sampling_params": {"temperature": 0, "custom_params": {"a": 1}}}, Options(), None),
+        ({"sampling_params": {"temperature": 0, "logit_bias": {"1": INFINITE}}}, Options(), None),
+        ({"sampling_params": {"temperature": 1.0}}, Options(), False),
+    ],
+    ids=[
+        "as it is", "names and rooms", "prompt twice", "another length", "placeholder", "session",
+        "code", "field of a newer release", "custom parameters", "not sayable", "by chance",
+    ],
+)  # fmt: skip
+def test_the_same_answer_is_expected_only_where_the_same_is_asked(
+    payload: dict[str, Any], options: Options, greedy: bool | None
+) -> None:
+    usual = {"input_ids": [1, 2, 3], "sampling_params": {"temperature": 0, "max_new_tokens": 9}}
+    request = recorded_request(payload={**usual, **payload})
+    [sending] = plan([request], options, TargetFacts(version="0.5.5")).sendings(lambda _: request)
+
+    assert sending.recorded.greedy is greedy
 
 
 def test_a_rust_target_gets_neither_embeddings_nor_adapters(case: list[RecordedRequest]) -> None:
@@ -249,3 +280,16 @@ def test_a_bare_payload_is_a_request_of_its_own() -> None:
     request = request_of_line(b'{"text": "a"}', 7)
 
     assert (request.index, request.endpoint, request.state) == (7, "/generate", None)
+
+
+def test_a_sample_keeps_a_conversation_whole() -> None:
+    requests = [
+        recorded_request(index, payload={"text": "x", "conversation_id": f"c{index % 8}"})
+        for index in range(40)
+    ]
+
+    made = plan(requests, Options(sample=0.5), TargetFacts())
+
+    sent = [slot.index % 8 for slot in made.schedule.slots]
+    assert 0 < len(set(sent)) < 8
+    assert {sent.count(one) for one in sent} == {5}

@@ -365,3 +365,17 @@ def test_one_payload_is_no_load_and_many_without_a_time_are_none_either() -> Non
 
     assert "no-time" not in [one.kind for one in alone.notes]
     assert "No time of arrival was recorded: all go out at once" in notes(several)
+
+
+def test_the_word_that_it_was_recorded_on_such_a_server_reaches_the_question() -> None:
+    requests = [recorded_request(0, {"input_ids": IDS})]
+    known = Sameness(model=True, topology=True)
+    asked = [
+        question_of(
+            plan(requests, Options(same_setup=said), TargetFacts()),
+            "latency", suspects=frozenset(), sameness=known,
+        )
+        for said in (False, True)
+    ]  # fmt: skip
+
+    assert [one.sameness.missing() for one in asked] == [("accelerator",), ()]

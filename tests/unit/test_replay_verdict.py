@@ -84,11 +84,14 @@ def test_nothing_sent_is_inconclusive() -> None:
 @pytest.mark.parametrize(
     ("trial", "why"),
     [
-        (failed("bad-request", 30), "of our own making: 30 × bad-request"),
-        (failed("unauthorized", 30), "of our own making: 30 × unauthorized"),
-        (failed("not-found", 30), "of our own making: 30 × not-found"),
+        (failed("bad-request", 30), "of our own making: 30 × refused as malformed (400)"),
+        (failed("unauthorized", 30), "of our own making: 30 × no access (401, 403)"),
+        (failed("not-found", 30), "of our own making: 30 × not offered (404)"),
         (failed("connection-refused", 30, after="unknown"), "perhaps not up"),
-        (failed("bad-request", 3), "3 of 30 requests never took part: 3 × bad-request"),
+        (
+            failed("bad-request", 3),
+            "3 of 30 requests never took part: 3 × refused as malformed (400)",
+        ),
         (trial_of(outcome(0), planned=30, after="up"), "stopped after 1 of 30 requests"),
         (quiet(30, lateness_ms=80.0), "lateness p99 80 ms, where 25 ms are allowed"),
         (trial_of(*crash(count=6)[:6], after="unknown"), "Nothing else confirms it"),
@@ -195,6 +198,17 @@ def test_latency_is_compared_only_with_its_like(
     assert (found.word, why in found.why) == (word, True), found.why
 
 
+def test_what_no_recording_tells_a_person_may_say() -> None:
+    unknown, other = Sameness(model=True, topology=True), Sameness(model=False)
+
+    found = judged("latency", slow(1.1), sameness=unknown.said())
+    differs = judged("latency", slow(1.1), sameness=other.said())
+
+    assert found.word == "reproduced"
+    assert "That accelerator is the same was said, not read." in found.why
+    assert differs.word == "inconclusive", "no word makes another model the same"
+
+
 def test_two_runs_of_one_target_measure_the_noise() -> None:
     found = judged("latency", slow(1.2), slow(1.26), sameness=SAME, reference="sound")
 
@@ -282,6 +296,45 @@ def test_two_sides_are_told_in_one_sentence() -> None:
     assert two_sides(good, bad, "0.5.21", "0.5.23") == (
         "Shown in 2 of 2 trials of 0.5.23; in 0 of 2 of 0.5.21."
     )
+
+
+def nothing(count: int) -> Verdict:
+    return judged("crash", *[failed("not-found", 30)] * count)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "says"),
+    [
+        (
+            nothing(1),
+            judged("crash", CRASHED),
+            "Shown in 1 of 1 trial of b; no trial of a said anything.",
+        ),
+        (
+            judged("crash", quiet()),
+            nothing(2),
+            "Shown in 0 of 1 trial of a; no trial of b said anything.",
+        ),
+        (nothing(1), nothing(1), "No trial of b or of a said anything."),
+        (judged("crash"), judged("crash"), "No trial of b or of a said anything."),
+        (
+            judged("crash", quiet(), failed("not-found", 30)),
+            judged("crash", CRASHED),
+            "Shown in 1 of 1 trial of b; in 0 of 1 of a. 1 trial said nothing.",
+        ),
+    ],
+    ids=["good is silent", "bad is silent", "both are", "neither ran", "one of three is"],
+)
+def test_a_side_that_said_nothing_is_counted_in_no_share(
+    good: Verdict, bad: Verdict, says: str
+) -> None:
+    assert two_sides(good, bad, "a", "b") == says
+
+
+def test_errors_of_the_target_are_told_in_words() -> None:
+    found = judged("error", failed("server-error", 2))
+
+    assert "2 requests failed by the target's making: 2 × server error (5xx)." in found.why
 
 
 def test_every_class_of_incident_has_a_symptom() -> None:

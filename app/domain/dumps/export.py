@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from app.domain.dumps.logprobs import logprobs_of
 from app.domain.dumps.recorded import RecordedRequest, row
 from app.domain.dumps.redacted import Tier, at_tier
 from app.domain.dumps.scalars import escaped
@@ -83,9 +84,13 @@ def _recorded(request: RecordedRequest, tier: Tier, fingerprint: Fingerprint) ->
         "e2e_seconds": (figure(meta.get("e2e_latency")) or elapsed) if finished else None,
         "finish_reason": request.finish_reason,
     }
+    if request.state == "unfinished":
+        recorded["elapsed_seconds"] = elapsed  # until the dump was written
     if tier != "T0":
         kept = {
             name: request.output[name] for name in ("text", "output_ids") if name in request.output
         }
         recorded["output"] = at_tier(kept, tier, fingerprint)
+        if (logprobs := logprobs_of(request.output)) is not None:
+            recorded["output"]["output_logprobs"] = logprobs
     return recorded

@@ -124,14 +124,18 @@ def _exported(value: Mapping[str, Any]) -> Parts | None:
     endpoint = _told_endpoint(value.get("endpoint")) or _endpoint(payload) or "/generate"
     recorded = table(value.get("recorded"))
     output = {**table(recorded.get("output")), "meta_info": _meta(recorded)} if recorded else None
+    started, ended = _moment(value.get("started_at")), _moment(value.get("finished_at"))
     if recorded and recorded.get("state") == "unfinished":
         output = {}
+        elapsed = figure(recorded.get("elapsed_seconds"))
+        if isinstance(started, int | float) and elapsed is not None:
+            ended = started + elapsed
     rid = value.get("rid")
     return Parts(
         payload if rid is None or "rid" in payload else {**payload, "rid": rid},
         output,
-        _moment(value.get("started_at")),
-        _moment(value.get("finished_at")),
+        started,
+        ended,
         endpoint,
         sent=recorded.get("state") is not None,
         features=tuple(one for one in FEATURES if one in (payload.get("features") or ())),

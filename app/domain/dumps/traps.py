@@ -53,6 +53,12 @@ def session_of(payload: Mapping[str, Any]) -> str | None:
     return escaped(text, _LONGEST_NAME) if text else None
 
 
+def conversation_of(payload: Mapping[str, Any]) -> str | None:
+    """The conversation whose turn a request is, safe to print: turns share their prompts."""
+    text = text_of(payload.get("conversation_id"))
+    return f"conversation {escaped(text, _LONGEST_NAME)}" if text else None
+
+
 def adapters_of(payload: Mapping[str, Any]) -> str:
     """The adapters that a request names, safe to print; empty of none."""
     told = payload.get("lora_path")

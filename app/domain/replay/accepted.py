@@ -78,6 +78,14 @@ FORBIDDEN = frozenset(
     store safety_identifier prompt_cache_key previous_response_id
     """.split()  # noqa: SIM905  (a word list reads best as words)
 )
+# Of these, those that a model sees nothing of: it answers the same without them.
+UNSEEN = FORBIDDEN - frozenset(
+    """
+    session_params session_id mm_data_mooncake positional_embed_overrides embed_overrides
+    embed_override_token_id token_indices_to_pool multi_item_delimiter_indices watermark
+    previous_response_id
+    """.split()  # noqa: SIM905
+)
 # Set by the server when it takes a request in: no fields of a request, so not told as taken out.
 BOOKKEEPING = frozenset(("is_single", "batch_size", "parallel_sample_num"))
 USUALLY_ON = frozenset(("log_metrics",))  # in every request, and says nothing

@@ -6,13 +6,14 @@ counts of tokens do, and where there are none, whether a text begins with the on
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 import orjson
 
+from app.domain.replay.logprobs import Logprobs
 from app.domain.replay.outcomes import ErrorClass
 from app.domain.replay.said import ALL, Said, said, words
 
@@ -31,6 +32,7 @@ class _Part:
     cumulative: bool | None = None  # None: one frame so far, which is the same either way
     pieces: list[str] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
+    logprobs: Logprobs | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
@@ -53,6 +55,10 @@ class _Part:
             self.cached_tokens = one.cached_tokens
         if one.finish_reason is not None:
             self.finish_reason = one.finish_reason
+
+    def take_logprobs(self, rows: list[Any], likeliest: object) -> None:
+        self.logprobs = self.logprobs or Logprobs()
+        self.logprobs.take(rows, likeliest, len(self.ids))
 
     def _is_cumulative(self, one: Said) -> bool:
         known, told = len(self.ids), one.completion_tokens
@@ -151,6 +157,8 @@ class Answer:
             self._silent_parts += 1
         before = part.completion_tokens
         part.take(one, first=first)
+        if one.logprobs is not None:
+            part.take_logprobs(*one.logprobs)
         after = part.completion_tokens
         if after is not None:
             self._told_tokens += after - (before or 0)
@@ -202,6 +210,12 @@ class Answer:
         parts = self._spoken()
         ids = parts[0].ids if len(parts) == 1 else []
         return ids if set(map(type, ids)) <= {int} else ()  # the server may say anything
+
+    def logprobs_at(self, place: int) -> Mapping[int, float]:
+        """Those by token where ``ids`` has *place*; empty where the server told none."""
+        parts = self._spoken()
+        told = parts[0].logprobs if len(parts) == 1 else None
+        return told.at(place, parts[0].ids[place]) if told else {}
 
     def output_hash(self) -> str | None:
         """Of the text, or of the ids where there is no text; None where there is neither."""

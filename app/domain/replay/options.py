@@ -29,7 +29,9 @@ class Options:
     never more than *parallel* at once. *sample* is the share of sessions and single requests to
     take, and *seed* which. *cut_gaps_to_seconds* shortens silences of the recording that are
     longer than ``schedule.IDLE_GAP_SECONDS``; None waits them out. *name* begins the
-    identifiers that requests get on the target; None lets the target make them up.
+    identifiers that requests get on the target; None lets the target make them up. *same_setup*
+    is a person's word for what no recording tells: the target has its model, topology and
+    accelerator.
     """
 
     mode: Mode = "open"
@@ -43,6 +45,7 @@ class Options:
     ignore_eos: bool = False
     allow: frozenset[Allowed] = frozenset()
     name: str | None = None
+    same_setup: bool = False
 
     @property
     def as_recorded(self) -> bool:

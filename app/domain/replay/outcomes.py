@@ -69,6 +69,8 @@ class Outcome:
     target's. *output_hash* is of the text or the token ids, to tell same from other.
     *first_divergent_token*: the place, from 0, where the answer leaves the recorded one; None
     where it does not, or where there is nothing to compare (*compared_tokens* is then 0).
+    *logprob_gap* is how far apart that token and the recorded one were, by their natural
+    logarithms, or at least; None where the servers did not tell.
     """
 
     index: int
@@ -93,7 +95,7 @@ class Outcome:
     frames: int = 0
     compared_tokens: int = 0
     first_divergent_token: int | None = None
-    logprob_gap: float | None = None  # recorded minus replayed, of the first token that differs
+    logprob_gap: float | None = None
 
     @property
     def completed(self) -> bool:

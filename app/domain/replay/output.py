@@ -2,19 +2,18 @@
 
 The same request gives other tokens in another batch, as sums in floating point depend on the
 order; where two tokens are about as likely, either may come, and all after it differs. So an
-answer is compared by its first token that differs and by how much less likely the recorded one
-was there; without that, by its length and the reason it ended.
+answer is compared by its first token that differs and by how far apart the two tokens were
+there; without that, by its length and the reason it ended.
 """
 
 from collections.abc import Sequence
 from typing import Literal
 
+from app.domain.replay.logprobs import NOISE_LOGPROB_GAP
 from app.domain.replay.outcomes import Outcome
 from app.domain.replay.planned import Recorded
 
 Likeness = Literal["same", "noise", "different", "unjudged", "unknown"]
-# Natural logarithm. Gaps of batch size and kernels are below this; above it, something changed.
-NOISE_LOGPROB_GAP = 0.1
 
 
 def first_divergent(recorded: Sequence[int], replayed: Sequence[int]) -> int | None:

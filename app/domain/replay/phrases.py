@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from app.domain.counting import counted
 from app.domain.replay.outcomes import ErrorClass, Outcome
+from app.domain.replay.planned import Recorded
 
 _BY_TARGET: frozenset[ErrorClass] = frozenset(
     (
@@ -22,6 +23,10 @@ _BY_TARGET: frozenset[ErrorClass] = frozenset(
         "server-error",
         "aborted",
     )
+)
+# Of SGLang 0.4.6 to 0.5.23 and of the OpenAI routes; "other" is that of a recording.
+_REASONS = frozenset(
+    ("stop", "length", "abort", "tool_calls", "function_call", "content_filter", "other")
 )
 # How messages of SGLang 0.4.6 to 0.5.23 begin, and what they say; groups are figures. Nothing is
 # looked for further on, where a prompt may stand.
@@ -62,9 +67,22 @@ _KNOWN = tuple(
 )
 
 
-def at_t0(outcome: Outcome) -> Outcome:
-    """*outcome* without the words of the target."""
+def without_words(outcome: Outcome) -> Outcome:
+    """*outcome* without what the target said of its failure."""
     return replace(outcome, says=phrase(outcome.error, outcome.status, outcome.says))
+
+
+def at_t0(outcome: Outcome, recorded: Recorded) -> tuple[Outcome, Recorded]:
+    """Both as everybody may read them: no word of either server."""
+    told = replace(without_words(outcome), finish_reason=reason(outcome.finish_reason))
+    return told, replace(recorded, finish_reason=reason(recorded.finish_reason))
+
+
+def reason(told: str | None) -> str | None:
+    """Why an answer ended, where that is a word that servers have for it."""
+    if told is None or told in _REASONS:
+        return told
+    return f"other ({counted(len(told), 'character')})"
 
 
 def phrase(error: str | None, status: int | None, says: str | None) -> str | None:

@@ -6,14 +6,14 @@ made when it is due.
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import orjson
 
 from app.domain.counting import counted
 from app.domain.dumps.recorded import RecordedRequest
-from app.domain.dumps.traps import session_of
+from app.domain.dumps.traps import conversation_of, session_of
 from app.domain.replay.notes import Note, Notes
 from app.domain.replay.options import Options, TargetFacts
 from app.domain.replay.planned import Sending
@@ -116,7 +116,7 @@ class _Draft:
             return
         index = request.index
         self._stripped[index] = self._same.setdefault(made.stripped, made.stripped)
-        group = session_of(request.payload)
+        group = session_of(request.payload) or conversation_of(request.payload)
         self._arrivals[index] = Arrival(index, request.started_at, request.seen_at, group)
         self._notes.see(request)
         if request.started_at is not None:
@@ -169,7 +169,7 @@ class _Draft:
 def _sending(
     request: RecordedRequest, made: Sanitised, due_seconds: float, options: Options
 ) -> Sending:
-    body = made.body
+    body, recorded = made.body, recorded_of(request)
     if options.name and made.path in _NAMED_ROUTES and "batch" not in request.features:
         # Digits of one length: SGLang aborts by prefix, and 5 must not abort 57.
         body = {**body, "rid": f"{options.name}-{request.index:07d}"}
@@ -181,7 +181,7 @@ def _sending(
         body=orjson.dumps(body),
         stream=body.get("stream") is True,
         stripped=made.stripped,
-        recorded=recorded_of(request),
+        recorded=recorded if made.asks_the_same else replace(recorded, greedy=None),
     )
 
 

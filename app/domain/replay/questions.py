@@ -42,7 +42,7 @@ def question_of(
         symptom,
         plan.options,
         reference=reference,
-        sameness=sameness,
+        sameness=sameness.said() if plan.options.same_setup else sameness,
         suspects=to_show_it,
         left_out=frozenset() if to_show_it else of_file & left_out,
         untested=untested(plan),

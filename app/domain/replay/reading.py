@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from app.domain.dumps.building import built
 from app.domain.dumps.json_lines import parts_of
+from app.domain.dumps.logprobs import logprobs_of
 from app.domain.dumps.recorded import RecordedRequest
 from app.domain.figures import figure, table
 from app.domain.pickled.values import ints_of
@@ -41,6 +42,7 @@ def recorded_of(request: RecordedRequest) -> Recorded:
         e2e_seconds=_e2e(request, meta),
         finish_reason=request.finish_reason,
         output_ids=ints_of(request.output.get("output_ids")),
+        output_logprobs=logprobs_of(request.output),
         greedy=_greedy(request),
     )
 

@@ -27,6 +27,7 @@ class Said:
     text: str = ""
     added: bool = False
     ids: list[int] | None = None
+    logprobs: tuple[list[Any], Any] | None = None  # of its tokens, and of the likeliest there
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
@@ -67,12 +68,14 @@ def _native(value: Mapping[str, Any], place: int) -> Said:
     meta = value.get("meta_info")
     meta = meta if isinstance(meta, dict) else {}
     text, ids = value.get("text"), value.get("output_ids")
+    logprobs = meta.get("output_token_logprobs")
     finish = meta.get("finish_reason")
     error, says = _abort(finish) if isinstance(finish, dict) else (None, None)
     return Said(
         place=count(value.get("index")) or place,
         text=text if isinstance(text, str) else "",
         ids=ids if isinstance(ids, list) else None,
+        logprobs=None if logprobs is None else _logprobs(logprobs, meta),
         prompt_tokens=count(meta.get("prompt_tokens")),
         completion_tokens=count(meta.get("completion_tokens")),
         cached_tokens=count(meta.get("cached_tokens")),
@@ -80,6 +83,10 @@ def _native(value: Mapping[str, Any], place: int) -> Said:
         error=error,
         says=says,
     )
+
+
+def _logprobs(told: object, meta: Mapping[str, Any]) -> tuple[list[Any], Any] | None:
+    return (told, meta.get("output_top_logprobs")) if isinstance(told, list) else None
 
 
 def _reason(finish: object) -> str | None:

@@ -3,6 +3,7 @@
 Everything taken out, changed or added is told, field by field.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from app.domain.replay.accepted import (
     FORBIDDEN,
     GENERATE,
     OF_SHAPES,
+    UNSEEN,
     USUALLY_ON,
     knows,
 )
@@ -37,6 +39,11 @@ _NOT_KEPT = {
     "custom-processor": "custom_logit_processor: not kept, sent without",
     "input-embeds": "input_embeds: not kept, token ids took their place",
 }
+# What is told of changes that the model sees nothing of, or first when it is to stop.
+_ABOUT_FORM = re.compile(
+    r"\w+: the prompt is there twice|\w+: an object became a plain URL|\S+ignore_eos: set"
+    r"|\S+: (?:capped at \d+|pinned to the recorded length|the length is pinned)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,11 @@ class Sanitised:
     path: str
     body: dict[str, Any]
     stripped: tuple[str, ...]
+
+    @property
+    def asks_the_same(self) -> bool:
+        """Whether the same tokens should come, as far as neither answer has ended."""
+        return all(one in UNSEEN or _ABOUT_FORM.fullmatch(one) for one in self.stripped)
 
 
 @dataclass(frozen=True, slots=True)

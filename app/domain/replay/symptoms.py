@@ -14,6 +14,7 @@ from app.domain.replay.died import After
 from app.domain.replay.latency import ASSUMED_NOISE, COLD_CACHE_SHARE, LEAST_PAIRS, paired
 from app.domain.replay.options import Options
 from app.domain.replay.outcomes import TURNED_AWAY, UNANSWERED
+from app.domain.replay.readings import name_of
 from app.domain.replay.tally import LATENESS_BUDGET_MS, Trial
 
 Symptom = Literal["crash", "hang", "latency", "error", "output"]
@@ -38,13 +39,21 @@ class Sameness:
     model: bool | None = None
     topology: bool | None = None
     accelerator: bool | None = None
+    by_word: tuple[str, ...] = ()  # what only a person said
+
+    def said(self) -> "Sameness":
+        """With a person's word for what is not known; what is known to differ stays so."""
+        told = {name: True for name, same in self._told().items() if same is None}
+        return Sameness(**{**self._told(), **told}, by_word=tuple(told))
 
     def missing(self) -> tuple[str, ...]:
         """What is not known to be the same."""
-        told = {
+        return tuple(name for name, same in self._told().items() if not same)
+
+    def _told(self) -> dict[str, bool | None]:
+        return {
             "model": self.model, "topology": self.topology, "accelerator": self.accelerator,
         }  # fmt: skip
-        return tuple(name for name, same in told.items() if not same)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +153,7 @@ def _nothing_answered(trial: Trial) -> str:
 def _ours(trial: Trial) -> str:
     """The classes of failures that are of our own making, with their counts."""
     own = [one for one in trial.failures if one.own_making]
-    return ", ".join(f"{one.own_making:,} × {one.error}" for one in own)
+    return ", ".join(f"{one.own_making:,} × {name_of(one.error)}" for one in own)
 
 
 def _late(trial: Trial) -> str:
@@ -203,7 +212,7 @@ def _error(trial: Trial, question: Question) -> Sighting:
             return Sighting("unclear", says)
         return Sighting("not shown", "The target refused and aborted nothing that it could take.")
     of_target = [one for one in trial.failures if one.count > one.own_making]
-    told = ", ".join(f"{one.count - one.own_making:,} × {one.error}" for one in of_target)
+    told = ", ".join(f"{one.count - one.own_making:,} × {name_of(one.error)}" for one in of_target)
     crowded = all(one.error in TURNED_AWAY for one in of_target if one.error not in UNANSWERED)
     if crowded and not question.options.as_recorded:
         return Sighting("unclear", f"{told}: but the requests came faster than they were recorded.")
@@ -224,6 +233,9 @@ def _latency(trial: Trial, question: Question) -> Sighting:
         f"Replayed {measure} is {ratio:.2f} × the recorded one, the median of {count:,}"
         f" pairs; noise {noise:.0%}, {source}."
     )
+    if by_word := question.sameness.by_word:
+        are = "is" if len(by_word) == 1 else "are"
+        says += f" That {' and '.join(by_word)} {are} the same was said, not read."
     if question.reference == "sound":
         return Sighting("shown" if ratio > 1 + noise else "not shown", says)
     if ratio < 1 - noise:

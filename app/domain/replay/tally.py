@@ -1,7 +1,7 @@
 """What one run of a replay adds up to, while its outcomes come in."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -78,7 +78,7 @@ class Tally:
     def see(self, outcome: Outcome, recorded: Recorded) -> None:
         """Take one request's outcome into account."""
         # The tokens are compared by now, and a hundred thousand answers would not fit.
-        self._seen.append((outcome, replace(recorded, output_ids=None)))
+        self._seen.append((outcome, recorded.without_answer()))
 
     def trial(
         self,

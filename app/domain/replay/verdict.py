@@ -63,10 +63,20 @@ def measured_noise(trials: Sequence[Trial]) -> float | None:
 
 def two_sides(a: Verdict, b: Verdict, name_a: str, name_b: str) -> str:
     """The sentence for the same requests on two targets, A and B."""
-    first = f"Shown in {b.shown} of {counted(b.usable, 'trial')} of {name_b}"
-    says = f"{first}; in {a.shown} of {a.usable} of {name_a}."
-    unclear = a.unclear + b.unclear
+    if not a.usable and not b.usable:
+        return f"No trial of {name_b} or of {name_a} said anything."
+    if not b.usable:
+        says = f"{_shown(a, name_a)}; no trial of {name_b} said anything."
+    elif not a.usable:
+        says = f"{_shown(b, name_b)}; no trial of {name_a} said anything."
+    else:
+        says = f"{_shown(b, name_b)}; in {a.shown} of {a.usable} of {name_a}."
+    unclear = sum(one.unclear for one in (a, b) if one.usable)
     return f"{says} {counted(unclear, 'trial')} said nothing." if unclear else says
+
+
+def _shown(one: Verdict, name: str) -> str:
+    return f"Shown in {one.shown} of {counted(one.usable, 'trial')} of {name}"
 
 
 def _word(shown: int, usable: int) -> Word:

@@ -61,6 +61,8 @@ class ReplayIn(TypedIn, AskedReplay):
     ``other_target_id``: the same to a second target, trials alternating. ``symptom`` null: by the
     class of the incident. ``allow``: what is otherwise taken out. ``preview``: nothing is sent
     before ``start``. ``reference``: what was recorded, the fault itself or a good server.
+    ``same_setup``: your word that the target has the model, topology and accelerator of the
+    recording, which tells no accelerator; without it latency is not compared.
     """
 
     dump_id: int | None = None

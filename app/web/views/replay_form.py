@@ -83,6 +83,7 @@ class Given:
     most_new_tokens: int
     request_seconds: str
     ignore_eos: bool
+    same_setup: bool
     from_seconds: str
     until_seconds: str
     sample: str

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from app.domain.replay.logprobs import NOISE_LOGPROB_GAP
 from app.domain.replay.outcomes import ERROR_CLASSES
 from app.domain.replay.phrases import phrase
 from app.domain.replay.readings import level_of, name_of
@@ -43,7 +44,7 @@ class OutcomeRow:
             rid=visible(row.rid) if row.rid else None,
             level="" if error is None else level_of(error),
             state=state,
-            says=visible(phrase(row.error, row.status, row.says) or ""),
+            says=visible(phrase(row.error, row.status, row.says) or "") or _differs(row),
             status=_NONE if row.status is None else str(row.status),
             first=_seconds(row.ttft_seconds),
             took=_seconds(row.e2e_seconds),
@@ -81,6 +82,17 @@ class OutcomesPage(Page):
     rows: Sequence[OutcomeRow]
     first: str | None
     following: str | None
+
+
+def _differs(row: ReplayOutcome) -> str:
+    """Where the answer leaves the recorded one, and how far apart the two tokens were there."""
+    if row.first_divergent_token is None:
+        return ""
+    where, gap = f"differs from token {number(row.first_divergent_token)} on", row.logprob_gap
+    if gap is None:
+        return f"{where}, by how much is not known"
+    least = "" if abs(gap) <= NOISE_LOGPROB_GAP else "at least "
+    return f"{where}, log probability {least}{gap:.2f} apart"
 
 
 def _was(row: ReplayOutcome) -> str:
