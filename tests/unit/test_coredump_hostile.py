@@ -244,6 +244,7 @@ def test_many_tables_over_the_same_bytes_are_read_within_a_bound() -> None:
     assert any("overlap" in told for told in document["problems"])
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(
     st.lists(
@@ -269,6 +270,7 @@ def test_bytes_changed_at_random_never_crash_the_reader_and_never_make_it_read_w
     assert len(document["problems"]) <= 25
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(
     st.lists(

@@ -89,6 +89,7 @@ def test_an_identifier_that_is_there_twice_is_named() -> None:
     assert named(found) == {1: "its identifier is in this file twice"}
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rows_name_the_same_suspects_as_few() -> None:
     many = [dict(rows(record(1))[0]) for _ in range(3000)]
     for place, one in enumerate(many):

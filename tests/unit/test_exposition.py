@@ -392,6 +392,7 @@ def test_a_line_of_megabytes_is_read_in_linear_time(text: bytes, sample_count: i
     assert all(len(problem) < 300 for problem in exposition.problems)
 
 
+@pytest.mark.slow
 def test_a_million_series_are_cut_and_said() -> None:
     path = SHARED / "attacks/prom/series_1M.prom.gz"
     if not path.is_file():

@@ -136,6 +136,7 @@ def test_healthy_is_never_said_over_a_red_light_or_a_silent_rank(facts: HealthFa
         assert one_rank_came_back or not facts.scheduler_silent
 
 
+@pytest.mark.slow
 @given(FACTS)
 def test_healthy_rests_on_movement_a_token_or_an_answer_of_every_scheduler(
     facts: HealthFacts,

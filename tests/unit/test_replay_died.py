@@ -92,6 +92,7 @@ def test_requests_that_waited_in_vain_are_in_flight_until_then() -> None:
     assert 50 in found.in_flight
 
 
+@pytest.mark.slow
 def test_an_end_among_a_hundred_thousand_requests_is_found_at_once() -> None:
     found = death(crash(90_000, 100_000))
 
