@@ -8,7 +8,6 @@ environment. The address that was checked is the one that is connected to.
 import asyncio
 import ssl
 import time
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -57,12 +56,7 @@ class Line:
         self._addresses = await self._names.addresses(self._host, self._port)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for connection in self._open:
             connection.close()
 

@@ -1,7 +1,6 @@
 """Whether the server that was there before a restart is still there."""
 
 import socket
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -30,12 +29,7 @@ class OldServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._connection is not None:
             self._connection.close()
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -109,12 +108,7 @@ class TargetClient:
         await checkpoint()  # loads the engine of anyio, which the first answer's time would pay for
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._pool.aclose()
 
     async def ask(self, endpoint: Endpoint, *, timeout_seconds: float | None = None) -> Capture:
