@@ -39,11 +39,13 @@ def _offer(offer: ReplayOffer) -> ReplayOfferTold:
 
 
 def _newest(session: Session, replays: Sequence[Replay]) -> ReplayList:
-    return ReplayList([_line(session, one) for one in replays[:MOST_LINES]], len(replays))
+    newest = replays[:MOST_LINES]
+    lines = [line_of(one, [side.name for side in sides(session, one)]) for one in newest]
+    return ReplayList(lines, len(replays))
 
 
-def _line(session: Session, replay: Replay) -> ReplayLine:
-    names = [one.name for one in sides(session, replay)]
+def line_of(replay: Replay, names: Sequence[str]) -> ReplayLine:
+    """A replay in a list; *names* are those of its targets."""
     done = replay.state == "done"
     level = _LEVELS.get(str(replay.verdict), "unknown") if done else "quiet"
     return ReplayLine(

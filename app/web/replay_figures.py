@@ -103,8 +103,11 @@ def _concurrency(stands: Standing, plan: Mapping[str, Any], told: Spread) -> str
     recorded = plan.get("recorded_in_flight")
     was = f"{number(recorded)} recorded" if recorded else "recorded: not known"
     cap = stands.options.parallel
-    reached = "reached" if told.in_flight >= cap else "never reached"
-    return f"at most {number(told.in_flight)} in flight, {was}; own cap of {number(cap)} {reached}"
+    limit = f"this replay's limit of {number(cap)}"
+    held = f"{limit} held nothing back"
+    if told.in_flight >= cap:
+        held = f"{limit} was reached: requests may have waited for it"
+    return f"at most {number(told.in_flight)} in flight, {was}; {held}"
 
 
 def _lengths(stands: Standing, told: Spread) -> str:

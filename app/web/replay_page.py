@@ -1,11 +1,12 @@
 """Puts the page of a replay together: finding, progress, plan, figures, what to do next."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from sqlmodel import Session
 
 from app.domain.counting import counted
+from app.domain.replay.options import Allowed
 from app.web.formats import cut, number, size, span, visible
 from app.web.replay_figures import MOST_DRAWN_AT_ONCE, figures, trial_to_draw
 from app.web.replay_progress import progress_of
@@ -107,10 +108,23 @@ def _facts(stands: Standing, plan: Plan) -> Iterator[Fact]:
     yield Fact("In flight", f"at most {number(options.parallel)}{was}")
     eos = "; answers pinned to their recorded length" if options.ignore_eos else ""
     yield Fact("Answers", f"at most {number(options.most_new_tokens)} tokens each{eos}")
-    allowed = [one.replace("-", " ") for one in sorted(options.allow)]
     if options.same_setup:
         yield Fact("Recorded on", "a server like the target, by the word of whoever asked")
-    yield Fact("Let through", ", ".join(allowed) if allowed else "nothing that acts")
+    yield Fact("Target may", _may(options.allow))
+
+
+def _may(allowed: Collection[Allowed]) -> str:
+    """What the requests may make the target do beside answering."""
+    fetch = "fetch media from addresses in"
+    run = "run code that is in"
+    match "media-addresses" in allowed, "custom-code" in allowed:
+        case True, True:
+            return f"{fetch} the requests and {run} them"
+        case True, False:
+            return f"{fetch} the requests, but not {run} them"
+        case False, True:
+            return f"{run} the requests, but not {fetch} them"
+    return f"neither {fetch} the requests nor {run} them"
 
 
 def _takes(stands: Standing, plan: Plan) -> str:

@@ -1,4 +1,4 @@
-"""What to do after a replay: send less, or elsewhere, shrink it, find the commit, keep evidence."""
+"""What to do after a replay: send less, or elsewhere, reduce it, find the commit, keep evidence."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -155,7 +155,7 @@ def _shown(stands: Standing) -> Iterator[ThenStep]:
         )
     known = replace(_known(stands, stands.file), selection=stands.replay.selection or None)
     yield _to_run(
-        "Shrink it",
+        "Reduce it",
         "to the smallest set of requests, then to the shortest prompt that still does it, against a"
         " target that is brought down again and again; with a copy of the file at hand.",
         reduce_line(known, out=_SMALLEST),
@@ -170,7 +170,7 @@ def _shown(stands: Standing) -> Iterator[ThenStep]:
     yield _to_run(
         "Find the commit",
         "a harness for git bisect run: start, wait, send, look, stop. Run it in a checkout of the"
-        " server, with what is left after shrinking.",
+        " server, with what is left after reducing.",
         bisect_line(_known(stands, _SMALLEST)),
     )
 
@@ -192,7 +192,7 @@ def _spoilt(stands: Standing) -> Iterator[ThenStep]:
     """What to set right first: failures of our own making, requests that went out late, and what
     keeps times from being compared."""
     told = [stands.told_of(one) for one in stands.trials if one.started_at]
-    unclear = [one for one in told if one.get("symptom_was") == "unclear"]
+    unclear = [one for one in told if one.get("symptom_was") == "inconclusive"]
     whys = " ".join(str(one.get("why")) for one in unclear)
     for mark, what, why, changes in _NOT_COMPARED:
         done = "same_setup" in changes and stands.options.same_setup

@@ -18,7 +18,7 @@ _LOST_OR_SILENT = frozenset(
     ("connection-reset", "stream-cut", "timeout", "no-first-token", "connection-refused")
 )
 _NONE = "–"
-_SHOWN = {"shown": "bad", "not shown": "good", "unclear": "unknown"}
+_SHOWN = {"shown": "bad", "not shown": "good", "inconclusive": "unknown"}
 _NO = {
     "crash": "no crash", "hang": "no hang", "latency": "not slower", "error": "no error",
     "output": "same output",
@@ -86,7 +86,7 @@ def _outcome(stands: Standing, trial: ReplayTrial, document: Any) -> tuple[str, 
     if was == "shown":
         return "bad", f"{symptom} seen"
     if was in _SHOWN:
-        return _SHOWN[was], _NO.get(symptom, "not seen") if was == "not shown" else "says nothing"
+        return _SHOWN[was], _NO.get(symptom, "not seen") if was == "not shown" else was
     after = {"wedged": ("bad", "wedged at its end"), "down": ("bad", "down at its end")}
     return after.get(trial.after, ("unknown", "not judged yet"))
 

@@ -134,7 +134,7 @@ def _line(stands: Standing) -> str:
     if len(stands.targets) > 1:
         return f"{word}. {visible(stands.replay.why or '')}"
     told = [stands.told_of(one).get("symptom_was") for one in stands.trials if one.started_at]
-    usable = [one for one in told if one != "unclear"]
+    usable = [one for one in told if one != "inconclusive"]
     if word.lower() not in _SHOWN or not usable:
         return f"{word}."
     return f"{word} in {usable.count('shown')} of {counted(len(usable), 'trial')}."

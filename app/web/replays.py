@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from app.store import database, replays
 from app.store.stores import Stores
 from app.store.tables import Replay
+from app.web import replay_list
 from app.web.answers import done
 from app.web.dependencies import (
     RANKS,
@@ -37,6 +38,7 @@ from app.web.views.replays import ReplayProgress, ReplayRest
 LONGEST_NAME = replays.LONGEST_TYPED
 
 router = APIRouter(include_in_schema=False)
+router.include_router(replay_list.router)
 
 Trial = Annotated[int | None, Query(ge=1, le=1000)]
 Draw = Annotated[bool, Query()]

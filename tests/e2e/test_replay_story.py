@@ -162,6 +162,43 @@ def test_a_replay_is_asked_for_and_held_back_without_javascript(
     assert slow.seen() == []
 
 
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_no_column_of_a_comparison_is_cut_off_at_a_desk(opened: Open, width: int) -> None:
+    page = opened("/replays/2", viewport={"width": width, "height": 900})
+
+    for name in ("Trials", "Errors by class"):
+        table = page.get_by_role("group", name=name)
+        assert table.evaluate("part => part.scrollWidth - part.clientWidth") == 0, name
+
+
+def test_what_to_do_comes_before_what_was_not_asked_on_a_phone(opened: Open) -> None:
+    page = opened("/incidents/6", **PHONE)
+
+    assert page.locator(".vitals .vital:visible").all_inner_texts() == [
+        "Asked\nnever\nin this incident"
+    ]
+    step = page.locator("#next .steps > li").first.get_by_role("button").bounding_box()
+    bar = page.get_by_role("group", name="Quick actions").bounding_box()
+    assert step is not None
+    assert bar is not None
+    assert step["y"] + step["height"] <= bar["y"], "it is seen without scrolling"
+
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert page.locator(".vitals .vital:visible").count() == 7
+
+
+def test_all_replays_are_reached_by_key_and_opened(opened: Open) -> None:
+    page = opened("/")
+    page.keyboard.press("g")
+    page.keyboard.press("p")
+    page.wait_for_url("**/replays")
+
+    expect(page.locator("tr[data-row]")).not_to_have_count(0)
+    page.keyboard.press("j")
+    page.keyboard.press("o")
+    page.wait_for_url(re.compile(r"/replays/\d+$"))
+
+
 def test_a_reader_on_a_phone_sees_the_verdict_and_no_button(opened: Open) -> None:
     page = opened("/replays/2", by="rea", **PHONE)
     expect(page.get_by_role("heading", level=1)).to_have_text(

@@ -39,3 +39,13 @@ def test_an_error_lands_in_its_place_and_goes_away_by_key(opened: Open) -> None:
     page.locator("h1").click()
     page.keyboard.press("Escape")
     expect(page.locator("#notice")).to_have_text("")
+
+
+@pytest.mark.parametrize("width", [730, 800, 1000, 1130])
+def test_the_masthead_breaks_into_lines_rather_than_push_the_page_sideways(
+    opened: Open, width: int
+) -> None:
+    page = opened("/replays", viewport={"width": width, "height": 800})
+
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+    expect(page.get_by_role("button", name="Sign out")).to_be_in_viewport()

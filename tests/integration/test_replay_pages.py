@@ -107,7 +107,9 @@ def test_two_sides_are_set_apart_in_the_title_and_in_each_table(
     assert "Shown in 1 of 1 trial of debug-1; in 0 of 1 of debug-good." in page
     assert ">A 1</a>" in page
     assert ">B 1</a>" in page
-    assert f"--base-url {clean.base_url}" in page  # it is the one that shows it that is shrunk
+    assert (
+        f"--base-url {clean.base_url}" in page
+    )  # it is the one that shows it that is brought down
 
 
 @pytest.mark.parametrize(
@@ -249,7 +251,7 @@ def test_what_was_sent_too_late_is_to_be_sent_slower(
     assert "times</b>" not in then
 
 
-def test_an_incident_tells_how_many_replays_it_has_and_one_to_shrink(
+def test_an_incident_tells_how_many_replays_it_has_and_one_to_reduce(
     operator: TestClient, stores: Stores, dump: Dump, clean: Target
 ) -> None:
     with reading(stores.engine) as session:
@@ -267,7 +269,7 @@ def test_an_incident_tells_how_many_replays_it_has_and_one_to_shrink(
     assert 'href="/replays/9#then">Open replay 9</a>' in page
 
 
-def test_what_came_back_is_to_be_shrunk_where_no_bundle_was_ever_taken(
+def test_what_came_back_is_to_be_reduced_where_no_bundle_was_ever_taken(
     operator: TestClient, stores: Stores, incident: Incident, dump: Dump, clean: Target
 ) -> None:
     died = [kept_replays.outcomes(30, dies_at=12)]
@@ -608,3 +610,72 @@ def test_a_crash_dump_is_offered_before_a_newer_file_with_a_suspect(
 @pytest.mark.parametrize("path", ["", "/progress", "/rest", "/events", "/outcomes"])
 def test_a_replay_that_is_not_there_is_not_found(reader: TestClient, path: str) -> None:
     assert reader.get(f"/replays/77{path}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("allow", "says"),
+    [
+        ((), "neither fetch media from addresses in the requests nor run code that is in them"),
+        (
+            ("media-addresses",),
+            "fetch media from addresses in the requests, but not run code that is in them",
+        ),
+        (
+            ("custom-code",),
+            "run code that is in the requests, but not fetch media from addresses in them",
+        ),
+        (
+            ("media-addresses", "custom-code"),
+            "fetch media from addresses in the requests and run code that is in them",
+        ),
+    ],
+)
+def test_what_the_target_may_do_is_said_in_whole_words(
+    reader: TestClient,
+    stores: Stores,
+    incident: Incident,
+    dump: Dump,
+    clean: Target,
+    *,
+    allow: Sequence[Any],
+    says: str,
+) -> None:
+    options = Options(allow=frozenset(allow))
+    kept_replays.replay(stores, incident, dump, clean, state="planned", options=options)
+
+    page = reader.get("/replays/1").text
+
+    assert f'<dt>Target may</dt><dd class="breaks">{says}</dd>' in page
+
+
+@pytest.mark.parametrize(
+    ("parallel", "says"),
+    [
+        (128, "this replay&#39;s limit of 128 held nothing back"),
+        (1, "this replay&#39;s limit of 1 was reached: requests may have waited for it"),
+    ],
+)
+def test_it_is_said_whether_the_limit_of_the_replay_held_anything_back(
+    reader: TestClient,
+    stores: Stores,
+    incident: Incident,
+    dump: Dump,
+    clean: Target,
+    *,
+    parallel: int,
+    says: str,
+) -> None:
+    whole, options = [kept_replays.outcomes(30)], Options(parallel=parallel)
+    kept_replays.replay(stores, incident, dump, clean, trials=whole, options=options)
+
+    assert says in reader.get("/replays/1").text
+
+
+def test_what_is_to_be_reduced_is_called_so_on_every_page(
+    reader: TestClient, died: Replay, incident: Incident
+) -> None:
+    pages = [reader.get(one).text for one in (f"/replays/{died.id}", f"/incidents/{incident.id}")]
+
+    assert "<b>Reduce it</b>" in pages[0]
+    assert "Reduce the requests of replay" in pages[1]
+    assert not any("shrink" in one.lower() for one in pages)
