@@ -6,6 +6,7 @@ from app.domain.replay.answer import Answer
 from app.domain.replay.frames import Frames
 from app.domain.replay.limits import Limits
 from app.domain.replay.outcomes import ErrorClass, error_of_status
+from app.domain.replay.phrases import redirected
 
 _MOST_ERROR_BYTES = 64 * 1024
 _PIECES_A_FRAME = 2  # of a stream, where the network cuts each in two
@@ -51,10 +52,14 @@ class Answering:
         self._frames: Frames | None = None
         self._body = bytearray()
 
-    def head(self, status: int, content_type: bytes, encoding: bytes) -> bool:
-        """The status line and the headers that matter, in lower case."""
+    def head(
+        self, status: int, content_type: bytes, encoding: bytes, location: bytes = b""
+    ) -> bool:
+        """The status line and the headers that matter, in lower case but for *location*."""
         self.sent.status = status
         self.sent.error = error_of_status(status)
+        if self.sent.error == "redirected":
+            self.sent.says = redirected(location.decode("utf-8", "replace"))
         if encoding not in (b"", b"identity"):
             self.sent.fail("malformed-answer", "Compressed, although nothing compressed was asked.")
             return False
@@ -108,11 +113,11 @@ class Answering:
         """The answer came to its end as far as HTTP goes; whether it also said that it was done."""
         self.end()
         answer = self.sent.answer
-        if self._frames is None:
-            if not answer.said_anything:
-                self.sent.fail("malformed-answer", "The answer is nothing that SGLang says.")
-        elif not (answer.done or answer.finish_reason):
+        if self._frames is not None and not (answer.done or answer.finish_reason):
             self.sent.fail("stream-cut", "The stream ended before it said that it was done.")
+        elif not answer.said_anything:
+            what = "with JSON that is no answer" if answer.frames else "without an answer"
+            self.sent.fail("malformed-answer", f"It answered {self.sent.status} {what}.")
 
     def _within(self, *, within: bool) -> bool:
         if not within:

@@ -90,6 +90,8 @@ class Connection(asyncio.Protocol):
                 self._content_type = value.strip().lower()
             case b"content-encoding":
                 self._encoding = value.strip().lower()
+            case b"location":
+                self._location = value.strip()
             case b"content-length" | b"transfer-encoding":
                 self._has_length = True
 
@@ -98,7 +100,7 @@ class Connection(asyncio.Protocol):
         if status in _CONTINUES or self._answering is None:
             return
         self._in_body = True
-        if not self._answering.head(status, self._content_type, self._encoding):
+        if not self._answering.head(status, self._content_type, self._encoding, self._location):
             self._enough()
 
     def on_body(self, body: bytes) -> None:
@@ -116,7 +118,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self) -> None:
         self._in_body = self._has_length = False
-        self._content_type = self._encoding = b""
+        self._content_type = self._encoding = self._location = b""
 
     def _settle(self, error: Exception | None = None) -> None:
         """The answer is over; the first reason holds."""

@@ -20,6 +20,7 @@ from app.domain.replay.options import Options
 from app.domain.replay.outcomes import Outcome
 from app.domain.replay.planned import Recorded, Sending
 from app.errors import Rejected, Unreachable
+from tests.integration.shared_tools import tool
 from tests.ports import free_port
 from tests.replaying import ReplayTarget, replay_target, sending
 from tests.waiting import BUSY, until
@@ -87,7 +88,7 @@ ENDS = [
     ("wrong", 400, "bad-request", "no: wrong"),
     ("broken", 500, "server-error", "no: broken"),
     ("overloaded", 503, "overloaded", "no: overloaded"),
-    ("redirect", 302, "redirected", ""),
+    ("redirect", 302, "redirected", "It redirects to http://169.254.169.254/; no redirect is"),
     ("aborts", 200, "overloaded", "KV cache pool is full."),
     ("errs", 200, "bad-request", "The input is too long."),
     ("cut", 200, "stream-cut", "The connection ended in the middle of the answer."),
@@ -100,7 +101,10 @@ ENDS = [
     ("runs-on", 200, "too-large", "The answer has more than is taken in."),
     ("mumbles", 200, "malformed-answer", "A part of the answer is no JSON."),
     ("packed", 200, "malformed-answer", "Compressed"),
-    ("other", 200, "malformed-answer", "nothing that SGLang says"),
+    ("other", 200, "malformed-answer", "It answered 200 with JSON that is no answer."),
+    ("foreign", 200, "malformed-answer", "It answered 200 with JSON that is no answer."),
+    ("foreign-stream", 200, "malformed-answer", "It answered 200 with JSON that is no answer."),
+    ("empty", 200, "malformed-answer", "It answered 200 without an answer."),
     ("babble", None, "malformed-answer", "Not proper HTTP"),
 ]
 
@@ -121,6 +125,15 @@ def test_how_a_request_can_end(
     assert (one.status, one.error) == (status, error)
     assert says in (one.says or "")
     assert one.e2e_seconds is not None
+
+
+@pytest.mark.parametrize("mode", ["ok", "xss"])
+def test_json_of_a_hostile_server_is_no_answer(mode: str) -> None:
+    with tool("hostile_server.py", mode) as base_url:
+        [one] = played(base_url, sending())
+
+    assert (one.status, one.error, one.output_characters) == (200, "malformed-answer", None)
+    assert one.says == "It answered 200 with JSON that is no answer."
 
 
 def test_what_was_measured_before_a_failure_is_told_with_it(target: ReplayTarget) -> None:

@@ -202,6 +202,23 @@ async def other(writer: StreamWriter) -> None:
     say(writer, 200, b'"hello"')
 
 
+async def foreign(writer: StreamWriter) -> None:
+    say(writer, 200, b'{"status": "ok", "model_path": "<script>"}')
+
+
+async def foreign_stream(writer: StreamWriter) -> None:
+    say(
+        writer,
+        200,
+        b'data: {"status": "ok"}\n\ndata: [DONE]\n\n',
+        "Content-Type: text/event-stream",
+    )
+
+
+async def empty(writer: StreamWriter) -> None:
+    say(writer, 200, b"")
+
+
 async def echoes(writer: StreamWriter) -> None:
     key = SEEN[-1]["headers"].get("authorization", "")
     say(writer, 401, json.dumps({"error": {"message": f"Not a key: {key}."}}).encode())
@@ -234,6 +251,7 @@ async def likely(writer: StreamWriter) -> None:
 
 ONCE = {
     "hang": hang, "reset": reset, "redirect": redirect, "packed": packed, "babble": babble,
+    "foreign": foreign, "foreign-stream": foreign_stream, "empty": empty,
     "likely": likely, "other": other, "drip": drip, "echoes": echoes, "leaves": leaves,
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from tests.dump_layouts import (
     read_value,
     record,
 )
+from tests.replays import recorded_request
 
 
 def traps(*records: Any) -> list[list[str]]:
@@ -48,6 +49,33 @@ def test_a_trap_is_told_by_what_the_request_has(fields: dict[str, Any], kind: st
 
 def test_an_image_that_goes_along_is_no_trap() -> None:
     assert traps(record(1, image_data=["data:image/png;base64,iVBOR"])) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("part", "kinds"),
+    [
+        ({"type": "image_url", "image_url": {"url": "http://10.0.0.1/a.png"}}, ["media-address"]),
+        ({"type": "image_url", "image_url": "HTTPS://h/a.png"}, ["media-address"]),
+        ({"type": "video_url", "video_url": {"url": "https://h/v.mp4"}}, ["media-address"]),
+        ({"type": "input_audio", "input_audio": {"data": "http://h/a", "format": "wav"}},
+         ["media-address"]),
+        ({"type": "input_image", "input_image": "file:///etc/passwd"}, ["media-file"]),
+        ({"type": "audio", "audio": "/srv/a.wav"}, ["media-file"]),
+        ({"type": "input_audio", "input_audio": {"data": "//uQxAAAAA==", "format": "mp3"}}, []),
+        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBOR"}}, []),
+        ({"type": "image_url", "image_url": None}, []),
+        ({"type": "text", "text": "http://10.0.0.1/a.png"}, []),
+        ("http://10.0.0.1/a.png", []),
+    ],
+    ids=["image", "bare address", "video", "sound", "file", "path", "mp3", "data", "null", "text",
+         "no part"],
+)  # fmt: skip
+def test_media_in_the_messages_of_a_chat_are_looked_at_too(part: Any, kinds: list[str]) -> None:
+    asked = {"role": "user", "content": [{"type": "text", "text": "what is it?"}, part, part]}
+    payload = {"messages": [{"role": "system", "content": "http://h/a.png"}, "odd", asked]}
+    chat = recorded_request(payload=payload, endpoint="/v1/chat/completions")
+
+    assert list(traps_of(chat)) == kinds
 
 
 def test_an_embedding_is_not_for_generate() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from app.domain.replay.answer import Answer, pace_ms
 from app.domain.replay.frames import Frames
+from tests.captured import HTTP, needs
 
 
 def cut(*pieces: bytes, most_bytes: int = 1000) -> list[bytes]:
@@ -221,6 +222,64 @@ def test_nonsense_is_no_figure_and_no_error(body: bytes) -> None:
     answer = Answer()
     answer.whole(body)
     assert (answer.completion_tokens, answer.text, answer.error) == (None, "", None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {}, {"status": "ok"}, {"model_path": "<script>alert(1)</script>"}, [{"status": "ok"}],
+        {"text": 5}, {"meta_info": None}, {"detail": "sign in"}, {"choices": "none"},
+        {"output_ids": None, "embedding": None}, {"object": "list", "data": []},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_json_of_somebody_else_is_no_answer_whole_or_in_a_stream(value: Any) -> None:
+    answer = Answer()
+    answer.whole(orjson.dumps(value))
+
+    assert not answer.said_anything
+    assert not answered(orjson.dumps(value)).said_anything
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"text": "", "meta_info": {"finish_reason": {"type": "stop"}}},
+        {"output_ids": [1], "meta_info": {}},
+        {"meta_info": {"finish_reason": {"type": "abort"}}},
+        {"text": "of the oldest"},
+        [{"text": "a", "meta_info": {}}, {"text": "b", "meta_info": {}}],
+        {"embedding": [0.5], "meta_info": {"prompt_tokens": 3}},
+        [{"embedding": [0.5], "meta_info": {}}, {"embedding": [0.5], "meta_info": {}}],
+        {"embedding": 0.5},
+        {"object": "list", "data": [{"embedding": [0.5]}], "usage": {"prompt_tokens": 3}},
+        {"choices": [{"index": 0, "text": "a", "finish_reason": "stop"}]},
+        {"choices": [{"index": 0, "message": {"role": "assistant", "content": None}}]},
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]},
+        {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 0}},
+        {"error": {"message": "too long", "code": 400}},
+    ],
+    ids=["empty text", "ids alone", "abort", "text alone", "batch", "embedding", "embeddings",
+         "reward", "embeddings of OpenAI", "completion", "chat", "chat stream", "usage", "error"],
+)  # fmt: skip
+def test_every_form_of_an_answer_is_one_whole_or_in_a_stream(value: Any) -> None:
+    answer = Answer()
+    answer.whole(orjson.dumps(value))
+
+    assert answer.said_anything
+    assert answered(orjson.dumps(value)).said_anything
+
+
+def test_the_answers_of_real_servers_are_answers() -> None:
+    bodies = sorted(needs(HTTP).glob("*/generate.body"))
+    told = []
+    for body in bodies:
+        answer = Answer()
+        answer.whole(body.read_bytes())
+        told.append(answer)
+
+    assert all(one.said_anything for one in told)
+    assert {one.completion_tokens for one in told if one.error is None} == {8}
 
 
 def test_no_json_is_told_to_whoever_reads() -> None:

@@ -33,7 +33,8 @@ def test_four_hundred_requests_do_speak_against_it() -> None:
 
 def test_without_a_known_rate_it_is_said_which_rates_stay_possible() -> None:
     assert none_seen(3, None, "trial", "trials") == (
-        "None in 3 trials: what comes in fewer than 63 % of trials may have stayed away."
+        "None in 3 trials: that speaks only against a fault that comes in at least 63 % of trials."
+        " A rarer one may still be there."
     )
     assert none_seen(0, None, "trial", "trials") == "No trial was sent, which says nothing."
 

@@ -63,7 +63,7 @@ def test_the_rest_that_was_not_sent_to_a_dead_target_is_put_down_to_that() -> No
     assert trial.died is not None
     assert (trial.sent, trial.planned) == (2, 9)
     assert (crash.state, crash.why) == ("shown", trial.died.says)
-    assert output.state == "unclear"
+    assert output.state == "inconclusive"
     assert reading("not-sent", died=True, as_recorded=True).startswith("the target was gone")
     assert reading("not-sent", died=False, as_recorded=True).startswith("the replay was stopped")
 
@@ -74,7 +74,7 @@ def test_the_times_of_a_trial_that_was_gone_on_with_are_not_compared() -> None:
 
     assert sighting(whole, question).state == "shown"
     found = sighting(resumed, question)
-    assert found.state == "unclear"
+    assert found.state == "inconclusive"
     assert "cut off and gone on with" in found.why
     assert measured_noise([whole, whole]) is not None
     assert measured_noise([whole, resumed]) is None, "nor do they measure the noise"
@@ -89,6 +89,6 @@ def test_the_times_of_a_target_that_was_restarted_in_the_middle_are_not_compared
 
     found = sighting(trial, Question("latency", sameness=SAME))
     assert (found.state, found.why) == (
-        "unclear",
+        "inconclusive",
         "Latency is not compared: the target went away in the middle and came back.",
     )

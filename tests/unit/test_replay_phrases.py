@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.domain.replay.outcomes import ERROR_CLASSES
-from app.domain.replay.phrases import at_t0, phrase, without_words
+from app.domain.replay.phrases import at_t0, phrase, redirected, without_words
 from tests.replays import FINISHED, outcome
 
 PROMPT = "My name is Ada, my card 4111"
@@ -66,6 +66,20 @@ def test_no_word_of_a_prompt_is_in_it(error: str, status: int, says: str) -> Non
 )
 def test_what_is_known_is_told_in_our_words(says: str | None, told: str | None) -> None:
     assert phrase("bad-request", 400, says) == told
+
+
+@pytest.mark.parametrize("says", [None, "", "<html>Moved</html>", redirected("http://h/x")])
+def test_of_a_redirect_all_may_read_that_it_is_one_and_no_more(says: str | None) -> None:
+    told = "It redirects elsewhere; no redirect is followed."
+
+    assert phrase("redirected", 302, says) == redirected() == told
+
+
+def test_where_a_redirect_leads_is_told_without_what_may_be_a_key() -> None:
+    told = "It redirects to https://sso.example/login; no redirect is followed."
+
+    assert redirected("https://sso.example/login?ticket=S3CRET#a") == told
+    assert redirected("?ticket=S3CRET") == "It redirects elsewhere; no redirect is followed."
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.replay.accepted import FORBIDDEN, GENERATE, SAMPLING, USUALLY_ON
+from app.domain.replay.accepted import FORBIDDEN, GENERATE, NOTHING_SAID, SAMPLING, USUALLY_ON
 from app.domain.replay.media import GREY_IMAGE, SILENCE, goes_along
 from app.domain.replay.options import Options, TargetFacts, release
 from app.domain.replay.sanitising import Sanitised, Unfit, sanitised
@@ -67,7 +67,11 @@ def test_unknown_sampling_parameters_are_not_sent_as_the_target_answers_400_to_t
     made = sent({"text": "a", "sampling_params": given_})
 
     assert made.body["sampling_params"] == {"temperature": 0.5, "max_new_tokens": 16}
-    assert made.stripped == ("sampling_params.made_up", "sampling_params.n: it is no number")
+    assert made.stripped == (
+        NOTHING_SAID,
+        "sampling_params.made_up",
+        "sampling_params.n: it is no number",
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,11 +256,31 @@ def test_of_an_unfinished_shape_the_length_is_guessed_and_said() -> None:
     )
 
 
-def test_what_only_says_that_it_is_off_is_left_out_without_a_word() -> None:
+def test_all_that_only_says_that_it_is_off_is_told_of_in_one_line() -> None:
     off = {"no_logs": False, "background": False, "session_id": None, "log_metrics": True}
     made = sent({"text": "a", **off, "routed_dp_rank": 0, "return_bytes": True})
 
-    assert made.stripped == ("routed_dp_rank", "return_bytes")
+    assert made.stripped == (NOTHING_SAID, "routed_dp_rank", "return_bytes")
+
+
+@pytest.mark.parametrize(
+    ("payload", "endpoint"),
+    [
+        ({"text": "a", "image_data": None}, "/generate"),
+        ({"text": "a", "sampling_params": {"regex": None}}, "/generate"),
+        ({"text": "a", "no_logs": False}, "/generate"),
+        ({"text": "a", "dimensions": None}, "/encode"),
+        ({"prompt": "a", "suffix": None, "max_tokens": 5}, "/v1/completions"),
+    ],
+    ids=["field", "parameter", "off", "embedding", "beside the prompt"],
+)
+def test_a_null_is_told_and_the_question_stays_the_same(
+    payload: dict[str, Any], endpoint: Any
+) -> None:
+    made = sent(payload, target=TargetFacts(version="0.5.23"), endpoint=endpoint)
+
+    assert made.stripped == (NOTHING_SAID,)
+    assert made.asks_the_same
 
 
 def test_made_up_ids_are_in_a_small_vocabulary() -> None:

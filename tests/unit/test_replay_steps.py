@@ -106,7 +106,7 @@ def test_the_document_tells_what_was_cut_and_how_sure_it_is() -> None:
         pytest.param(
             Found(Probe((1, 2)), False, "time is up.", 9, 9, unknown=1, why_unknown="refused"),
             "2 requests of 4 bring the fault about. Perhaps fewer do: time is up."
-            " 1 probe said nothing and counted as passing: refused.",
+            " 1 probe was inconclusive and counted as passing: refused.",
             id="so far",
         ),
         pytest.param(

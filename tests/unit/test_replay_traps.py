@@ -12,6 +12,7 @@ import pytest
 from app.domain.dumps.building import built
 from app.domain.dumps.json_lines import parts_of
 from app.domain.dumps.recorded import RecordedRequest
+from app.domain.replay.accepted import NOTHING_SAID
 from app.domain.replay.options import Options, TargetFacts
 from app.domain.replay.plan import Plan, plan
 from app.domain.replay.questions import question_of, untested
@@ -92,15 +93,16 @@ def test_what_was_the_old_servers_is_told_and_goes_nowhere(
     "payload",
     [
         dict.fromkeys(("rid", "lora_id", "session_params", "priority", "custom_logit_processor")),
-        {"session_params": [None, None], "lora_path": [], "custom_logit_processor": ""},
+        {"session_params": [None, None], "lora_id": [], "custom_logit_processor": ""},
         {"background": False, "log_metrics": True, "no_logs": False, "is_single": True},
     ],
     ids=["nulls", "lists of nothing", "switched off"],
 )
-def test_what_says_nothing_is_not_told_of(payload: dict[str, Any]) -> None:
-    _, made = of(**payload)
+def test_what_says_nothing_is_counted_in_one_line(payload: dict[str, Any]) -> None:
+    several = [recorded_request(index, {"input_ids": IDS, **payload}) for index in range(3)]
+    _, made = planned(recorded_request(3, {"input_ids": IDS}), *several)
 
-    assert dict(made.stripped) == {}
+    assert dict(made.stripped) == {NOTHING_SAID: 3}
     assert made.notes == ()
 
 
@@ -115,17 +117,18 @@ def test_what_says_nothing_is_not_told_of(payload: dict[str, Any]) -> None:
         ({"n": "2", "stop": ["x"]}, {"stop": ["x"]}, ["n: it is no number"]),
         ({"logit_bias": {"7": NAN}}, {}, ["logit_bias: JSON cannot say it"]),
         ({"custom_params": {"a": 1}, "watermark": {}}, {}, ["custom_params", "watermark"]),
-        ({"temperature": None, "regex": None}, {}, []),
+        ({"temperature": None, "regex": None}, {}, None),
     ],
     ids=["not finite", "a float", "a switch", "huge", "a text", "nested", "code", "nulls"],
 )  # fmt: skip
 def test_sampling_is_what_the_target_takes_and_the_rest_is_told(
-    sampling: dict[str, Any], sent: dict[str, Any], told: list[str]
+    sampling: dict[str, Any], sent: dict[str, Any], told: list[str] | None
 ) -> None:
     body, made = of(sampling_params=sampling)
 
     assert body["sampling_params"] == sent
-    assert list(made.stripped) == [f"sampling_params.{one}" for one in told]
+    named = [NOTHING_SAID] if told is None else [f"sampling_params.{one}" for one in told]
+    assert list(made.stripped) == named
 
 
 def test_each_prompt_of_a_batch_is_capped_and_pruned_by_itself() -> None:
@@ -242,7 +245,7 @@ def test_embeddings_that_are_numbers_go_along() -> None:
     [
         ({"text": "abc", "input_ids": IDS}, "input_ids", "text"),
         ({"text": "abc", "input_ids": IDS, "image_data": PNG}, "text", "input_ids"),
-        ({"text": ["a", "b"], "input_ids": None}, "text", None),
+        ({"text": ["a", "b"]}, "text", None),
         ({"input_ids": [[1], [2, 3]]}, "input_ids", None),
     ],
     ids=["ids", "text with an image", "texts", "lists of ids"],

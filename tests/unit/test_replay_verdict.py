@@ -66,8 +66,8 @@ def test_no_crash_says_what_that_is_worth() -> None:
 
     assert found.word == "not reproduced"
     assert found.why == (
-        "The target stayed up. None in 2 trials: what comes in fewer than 78 % of trials may have"
-        " stayed away."
+        "The target stayed up. None in 2 trials: that speaks only against a fault that comes in at"
+        " least 78 % of trials. A rarer one may still be there."
     )
 
 
@@ -117,7 +117,7 @@ def test_runs_that_say_nothing_are_told_beside_those_that_do() -> None:
     found = judged("crash", quiet(), failed("unauthorized", 30))
 
     assert (found.word, found.unclear) == ("not reproduced", 1)
-    assert "1 trial said nothing: No request was answered in full" in found.why
+    assert "1 trial was inconclusive: No request was answered in full" in found.why
 
 
 def test_a_late_run_that_crashed_has_crashed() -> None:
@@ -296,6 +296,28 @@ def test_two_sides_are_told_in_one_sentence() -> None:
     assert two_sides(good, bad, "0.5.21", "0.5.23") == (
         "Shown in 2 of 2 trials of 0.5.23; in 0 of 2 of 0.5.21."
     )
+    assert two_sides(good, good, "0.5.21", "0.5.23") == (
+        "Shown in 0 of 2 trials of 0.5.23; in 0 of 2 of 0.5.21."
+    )
+
+
+def test_the_side_that_shows_the_symptom_more_is_told_first() -> None:
+    good, bad = judged("crash", quiet(), quiet()), judged("crash", CRASHED, CRASHED)
+    sometimes = judged("crash", CRASHED, CRASHED, quiet(), quiet(), quiet())
+
+    assert two_sides(bad, good, "old", "new") == "Shown in 2 of 2 trials of old; in 0 of 2 of new."
+    assert two_sides(bad, sometimes, "old", "new") == (
+        "Shown in 2 of 2 trials of old; in 2 of 5 of new."
+    )
+
+
+def test_where_nothing_but_foreign_json_came_no_error_of_the_target_is_shown() -> None:
+    foreign = failed("malformed-answer", 30)
+
+    for symptom in ("error", "crash", "hang"):
+        assert judged(symptom, foreign, foreign, foreign).word == "inconclusive"
+    assert "something else than the target may answer" in judged("error", foreign).why
+    assert judged("error", failed("malformed-answer", 5)).word == "reproduced"
 
 
 def nothing(count: int) -> Verdict:
@@ -308,19 +330,19 @@ def nothing(count: int) -> Verdict:
         (
             nothing(1),
             judged("crash", CRASHED),
-            "Shown in 1 of 1 trial of b; no trial of a said anything.",
+            "Shown in 1 of 1 trial of b; no trial of a was conclusive.",
         ),
         (
             judged("crash", quiet()),
             nothing(2),
-            "Shown in 0 of 1 trial of a; no trial of b said anything.",
+            "Shown in 0 of 1 trial of a; no trial of b was conclusive.",
         ),
-        (nothing(1), nothing(1), "No trial of b or of a said anything."),
-        (judged("crash"), judged("crash"), "No trial of b or of a said anything."),
+        (nothing(1), nothing(1), "No trial of b or of a was conclusive."),
+        (judged("crash"), judged("crash"), "No trial of b or of a was conclusive."),
         (
             judged("crash", quiet(), failed("not-found", 30)),
             judged("crash", CRASHED),
-            "Shown in 1 of 1 trial of b; in 0 of 1 of a. 1 trial said nothing.",
+            "Shown in 1 of 1 trial of b; in 0 of 1 of a. 1 trial was inconclusive.",
         ),
     ],
     ids=["good is silent", "bad is silent", "both are", "neither ran", "one of three is"],

@@ -14,12 +14,18 @@ from app.domain.pickled.values import Inert, attributes, items_of, text_of
 
 LONG_OUTPUT_TOKENS = 8192
 _MOST_MEDIA = 100
+_MOST_IN_MESSAGES = 10_000
 _MOST_ADAPTERS = 3
 _LONGEST_NAME = 80
 _MEDIA = ("image_data", "video_data", "audio_data")
+_PARTS = tuple(  # of a message: the fields that a medium stands in
+    name for kind in ("image", "video", "audio") for name in (f"{kind}_url", f"input_{kind}", kind)
+)
+_WORDS = frozenset(("type", "text"))  # what most parts have
 _WEB = ("http://", "https://")
 _FROM_DATA = "data:"
-_JPEG = "/9j/"  # how base64 of a JPEG begins, which looks like a path
+# How base64 of a JPEG, a JPEG XL and an MP3 begins, which looks like a path.
+_BASE64 = ("/9j/", "/woA", "//uQ", "//NE")
 _ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".mp4", ".mp3", ".wav", ".webm")
 
 
@@ -75,6 +81,23 @@ def _media(payload: Mapping[str, Any]) -> Iterator[object]:
         for one in (items_of(value) or [value])[:_MOST_MEDIA]:
             inner = items_of(one)
             yield from [one] if inner is None else inner[:_MOST_MEDIA]
+    yield from islice(_of_messages(payload), _MOST_IN_MESSAGES)
+
+
+def _of_messages(payload: Mapping[str, Any]) -> Iterator[object]:
+    """Each medium in the parts of a chat's messages."""
+    for message in items_of(payload.get("messages")) or ():
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for part in items_of(content) or ():
+            if isinstance(part, Mapping) and not _WORDS.issuperset(part):
+                yield from (_of_part(part[name]) for name in _PARTS if name in part)
+
+
+def _of_part(value: object) -> object:
+    """Sound stands as ``{"data": …, "format": …}``, all else as a text or under its URL."""
+    if isinstance(value, Mapping) and "url" not in value:
+        return value.get("data")
+    return value
 
 
 def _media_trap(value: object) -> str | None:
@@ -95,6 +118,6 @@ def _media_trap(value: object) -> str | None:
 def _is_local(text: str) -> bool:
     """Whether it names a file: as SGLang does, a text that is neither address nor data."""
     start = text[:16].lower()
-    if start.startswith((*_WEB, _FROM_DATA)) or text.startswith(_JPEG):
+    if start.startswith((*_WEB, _FROM_DATA)) or text.startswith(_BASE64):
         return False
     return start.startswith(("file:", "/", "./", "../")) or text.lower().endswith(_ENDINGS)

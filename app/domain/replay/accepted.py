@@ -89,6 +89,7 @@ UNSEEN = FORBIDDEN - frozenset(
 # Set by the server when it takes a request in: no fields of a request, so not told as taken out.
 BOOKKEEPING = frozenset(("is_single", "batch_size", "parallel_sample_num"))
 USUALLY_ON = frozenset(("log_metrics",))  # in every request, and says nothing
+NOTHING_SAID = "nulls and defaults"  # what fields without a word are told as, all together
 # What our own export at T0 has in the place of a prompt, and reading adds for its tables.
 OF_SHAPES = frozenset(
     "prompt_tokens prompt_characters prefix features image_data_count video_data_count"  # noqa: SIM905

@@ -35,7 +35,10 @@ def none_seen(trials: int, rate: float | None, one: str, many: str) -> str:
         return f"No {one} was sent, which says nothing."
     if rate is None:
         least = _percent(rate_excluded(trials))
-        return f"None in {named}: what comes in fewer than {least} of {many} may have stayed away."
+        return (
+            f"None in {named}: that speaks only against a fault that comes in at least {least} of"
+            f" {many}. A rarer one may still be there."
+        )
     missed, needed = chance_of_none(rate, trials), trials_needed(rate)
     verdict = "proves nothing" if missed > 1.0 - CONFIDENCE else "speaks against it"
     says = (

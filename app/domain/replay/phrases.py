@@ -17,7 +17,6 @@ _BY_TARGET: frozenset[ErrorClass] = frozenset(
         "bad-request",
         "unauthorized",
         "not-found",
-        "redirected",
         "too-many",
         "overloaded",
         "server-error",
@@ -87,6 +86,8 @@ def reason(told: str | None) -> str | None:
 
 def phrase(error: str | None, status: int | None, says: str | None) -> str | None:
     """What a failure of class *error* may be told with, instead of the words *says*."""
+    if error == "redirected":
+        return redirected()
     if says is None or not says.strip():
         return None
     if not _is_of_target(error, status):
@@ -95,6 +96,15 @@ def phrase(error: str | None, status: int | None, says: str | None) -> str | Non
         if found := pattern.match(says.strip()):
             return f"It says that {meaning.format(*found.groups())}."
     return f"It says why in {counted(len(says), 'character')}, kept with the raw outcomes."
+
+
+def redirected(location: str = "") -> str:
+    """What is told of a redirect; of *location* what stands before its query, which may be a key.
+
+    Where it leads is the target's own word: at T0 it is not told.
+    """
+    where = re.split(r"[?#]", location, maxsplit=1)[0]
+    return f"It redirects {f'to {where}' if where else 'elsewhere'}; no redirect is followed."
 
 
 def _is_of_target(error: str | None, status: int | None) -> bool:

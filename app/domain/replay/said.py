@@ -45,15 +45,17 @@ def said(value: Any) -> Iterator[Said]:  # noqa: ANN401  (whatever JSON says)
     """The parts of *value*; none where it is nothing that a server answers with."""
     if isinstance(value, list):
         for place, one in enumerate(value):
-            if isinstance(one, dict):
+            if isinstance(one, dict) and _is_native(one):
                 yield _native(one, place)
     elif isinstance(value, dict):
         if value.get("error") is not None:
             yield _error(value["error"])
         elif isinstance(value.get("choices"), list):
             yield from _openai(value)
-        else:
+        elif _is_native(value):
             yield _native(value, 0)
+        else:
+            yield from _usage(value)
 
 
 def words(body: Any) -> str | None:  # noqa: ANN401
@@ -62,6 +64,16 @@ def words(body: Any) -> str | None:  # noqa: ANN401
     if isinstance(told, dict):
         told = told.get("message") or told.get("detail")
     return told if isinstance(told, str) else None
+
+
+def _is_native(value: Mapping[str, Any]) -> bool:
+    """Whether it has anything of an answer: what stands before the server may say any JSON."""
+    return (
+        isinstance(value.get("meta_info"), dict)
+        or isinstance(value.get("text"), str)
+        or isinstance(value.get("output_ids"), list)
+        or value.get("embedding") is not None
+    )
 
 
 def _native(value: Mapping[str, Any], place: int) -> Said:
@@ -123,6 +135,11 @@ def _openai(value: Mapping[str, Any]) -> Iterator[Said]:
             finish_reason=reason,
             error="aborted" if reason == "abort" else None,
         )
+    yield from _usage(value)
+
+
+def _usage(value: Mapping[str, Any]) -> Iterator[Said]:
+    """The figures of a whole answer; of OpenAI's embeddings they are all that is looked at."""
     usage = value.get("usage")
     if isinstance(usage, dict):
         yield Said(

@@ -5,7 +5,13 @@ from typing import Any
 
 from app.domain.dumps.recorded import RecordedRequest
 from app.domain.dumps.redacted import unsayable
-from app.domain.replay.accepted import CUSTOM_CODE, SAMPLING, SAMPLING_NUMBERS, knows
+from app.domain.replay.accepted import (
+    CUSTOM_CODE,
+    NOTHING_SAID,
+    SAMPLING,
+    SAMPLING_NUMBERS,
+    knows,
+)
 from app.domain.replay.options import Options, Version
 
 _STOPS = ("stop", "stop_token_ids", "stop_regex")
@@ -56,6 +62,7 @@ class Sampling:
 
     def _is_kept(self, name: str, value: object) -> bool:
         if value is None:
+            self.told[NOTHING_SAID] = None
             return False  # the same as not there, and old targets refuse some
         since = SAMPLING.get(name)
         place = f"sampling_params.{name}"

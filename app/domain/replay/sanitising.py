@@ -18,6 +18,7 @@ from app.domain.replay.accepted import (
     ENCODE,
     FORBIDDEN,
     GENERATE,
+    NOTHING_SAID,
     OF_SHAPES,
     UNSEEN,
     USUALLY_ON,
@@ -39,6 +40,7 @@ _NOT_KEPT = {
     "custom-processor": "custom_logit_processor: not kept, sent without",
     "input-embeds": "input_embeds: not kept, token ids took their place",
 }
+_UNSEEN = UNSEEN | {NOTHING_SAID}
 # What is told of changes that the model sees nothing of, or first when it is to stop.
 _ABOUT_FORM = re.compile(
     r"\w+: the prompt is there twice|\w+: an object became a plain URL|\S+ignore_eos: set"
@@ -57,7 +59,7 @@ class Sanitised:
     @property
     def asks_the_same(self) -> bool:
         """Whether the same tokens should come, as far as neither answer has ended."""
-        return all(one in UNSEEN or _ABOUT_FORM.fullmatch(one) for one in self.stripped)
+        return all(one in _UNSEEN or _ABOUT_FORM.fullmatch(one) for one in self.stripped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +110,12 @@ class _Work:
     def native(self, accepted: Mapping[str, Version]) -> str | None:
         """Fill the body for a route of SGLang's own; returns why that is not possible."""
         for name, value in self._payload().items():
-            if value is None or name in BOOKKEEPING or name in OF_SHAPES:
+            if name in BOOKKEEPING or name in OF_SHAPES:
                 continue
             if name == "sampling_params" and accepted is ENCODE:
                 continue  # an embedding has none, though records of it carry a default
             since = accepted.get(name)
-            if since is None or (name in CUSTOM_CODE and not self._code_allowed):
+            if value is None or since is None or (name in CUSTOM_CODE and not self._code_allowed):
                 self._strip(name, value)
             elif not knows(since, self._version):
                 self._tell(f"{name}: {self._target.version} does not know it")
@@ -126,11 +128,12 @@ class _Work:
     def openai(self) -> str | None:
         """Fill the body for an OpenAI route, whose parameters stand beside the prompt."""
         for name, value in self._payload().items():
-            if value is None or name in BOOKKEEPING or name in OF_SHAPES:
+            if name in BOOKKEEPING or name in OF_SHAPES:
                 continue
             if name == "sampling_params":
                 continue  # reading made it of what stands beside it
-            if name in FORBIDDEN or (name in CUSTOM_CODE and not self._code_allowed):
+            is_code = name in CUSTOM_CODE and not self._code_allowed
+            if value is None or name in FORBIDDEN or is_code:
                 self._strip(name, value)
             else:
                 self._put(name, value)
@@ -201,10 +204,10 @@ class _Work:
         return None
 
     def _strip(self, name: str, value: object) -> None:
-        """Tell of a field that is left out, unless it says no more than that it is off."""
+        """Tell of a field that is left out; all that say no more than that they are off at once."""
         is_number = isinstance(value, int) and not isinstance(value, bool)
-        if name not in USUALLY_ON and (is_number or is_set(value)):
-            self._tell(name)
+        says = name not in USUALLY_ON and (is_number or is_set(value))
+        self._tell(name if says else NOTHING_SAID)
 
     def _tell(self, *told: str) -> None:
         self.told.update(dict.fromkeys(told))

@@ -141,7 +141,8 @@ def _nothing(found: Found, total: int) -> str:
 
 def _unknown(found: Found) -> Iterator[str]:
     if found.unknown and found.smallest is not None:
-        said = f"{counted(found.unknown, 'probe')} said nothing and counted as passing"
+        were = "was" if found.unknown == 1 else "were"
+        said = f"{counted(found.unknown, 'probe')} {were} inconclusive and counted as passing"
         yield said + _because(found)
 
 

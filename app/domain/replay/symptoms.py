@@ -18,7 +18,7 @@ from app.domain.replay.readings import name_of
 from app.domain.replay.tally import LATENESS_BUDGET_MS, Trial
 
 Symptom = Literal["crash", "hang", "latency", "error", "output"]
-State = Literal["shown", "not shown", "unclear"]
+State = Literal["shown", "not shown", "inconclusive"]
 
 _NOT_TOLD: frozenset[After] = frozenset(("answers", "unknown"))  # whether it serves
 MOST_BLIND_SHARE = 0.01  # of the requests; where more never took part, silence says nothing
@@ -99,7 +99,7 @@ def sighting(trial: Trial, question: Question) -> Sighting:
     if seen.state != "not shown":
         return seen
     why = _blindness(trial, question)
-    return seen if why is None else Sighting("unclear", why)
+    return seen if why is None else Sighting("inconclusive", why)
 
 
 def _blindness(trial: Trial, question: Question) -> str | None:
@@ -171,7 +171,7 @@ def _crash(trial: Trial, question: Question) -> Sighting:
         return Sighting("shown", "The target was found down afterwards; when it went is not known.")
     if died is not None:
         why = "Nothing else confirms it." if trial.taken else "It had taken none of the requests."
-        return Sighting("unclear", f"{died.says} {why}", (died.last_sent,))
+        return Sighting("inconclusive", f"{died.says} {why}", (died.last_sent,))
     wedged = ", but it is wedged: look for a hang" if trial.after == "wedged" else ""
     return Sighting("not shown", f"The target stayed up{wedged}.")
 
@@ -184,7 +184,7 @@ def _hang(trial: Trial, question: Question) -> Sighting:
     if trial.after == "wedged" and (unanswered or trial.completed):
         return Sighting("shown", f"The target is wedged: {said}.", trial.unanswered)
     if trial.died is not None or trial.after == "down":
-        return Sighting("unclear", "The target went away, so it cannot be seen hanging.")
+        return Sighting("inconclusive", "The target went away, so it cannot be seen hanging.")
     if again := trial.again_unanswered:
         says = f"Request {again[0]}, unfinished in the recording, got no answer in time again."
         return Sighting("shown", says, again)
@@ -199,9 +199,11 @@ def _hang(trial: Trial, question: Question) -> Sighting:
 def _left_waiting(trial: Trial, said: str) -> Sighting:
     """Requests waited in vain, and nothing else speaks of a hang of the whole target."""
     if trial.after in _NOT_TOLD:
-        return Sighting("unclear", f"{said}, and whether the target lives on was not looked at.")
+        return Sighting(
+            "inconclusive", f"{said}, and whether the target lives on was not looked at."
+        )
     if len(trial.unanswered) > 1:
-        return Sighting("unclear", f"{said}, while others did: a part of the target may hang.")
+        return Sighting("inconclusive", f"{said}, while others did: a part of the target may hang.")
     return Sighting("not shown", f"{said}, and the target went on answering.")
 
 
@@ -209,24 +211,29 @@ def _error(trial: Trial, question: Question) -> Sighting:
     if not trial.faulty:
         if count := len(trial.unanswered):
             says = f"{counted(count, 'request')} got no whole answer in time, so no error either."
-            return Sighting("unclear", says)
+            return Sighting("inconclusive", says)
         return Sighting("not shown", "The target refused and aborted nothing that it could take.")
     of_target = [one for one in trial.failures if one.count > one.own_making]
     told = ", ".join(f"{one.count - one.own_making:,} × {name_of(one.error)}" for one in of_target)
+    if not trial.completed and all(one.error == "malformed-answer" for one in of_target):
+        says = f"{told}, and not one answer: something else than the target may answer there."
+        return Sighting("inconclusive", says)
     crowded = all(one.error in TURNED_AWAY for one in of_target if one.error not in UNANSWERED)
     if crowded and not question.options.as_recorded:
-        return Sighting("unclear", f"{told}: but the requests came faster than they were recorded.")
+        return Sighting(
+            "inconclusive", f"{told}: but the requests came faster than they were recorded."
+        )
     says = f"{counted(len(trial.faulty), 'request')} failed by the target's making: {told}."
     return Sighting("shown", says, trial.faulty)
 
 
 def _latency(trial: Trial, question: Question) -> Sighting:
     if why := _not_comparable(trial, question):
-        return Sighting("unclear", why)
+        return Sighting("inconclusive", why)
     measure, compared = _compared(trial)
     ratio, count = compared["p50"], compared["n"]
     if ratio is None or count < LEAST_PAIRS:
-        return Sighting("unclear", _few(count))
+        return Sighting("inconclusive", _few(count))
     noise = question.noise if question.noise is not None else ASSUMED_NOISE
     source = "measured" if question.noise is not None else "assumed"
     says = (
@@ -241,7 +248,7 @@ def _latency(trial: Trial, question: Question) -> Sighting:
     if ratio < 1 - noise:
         return Sighting("not shown", says)
     cold = _cold_cache(trial)
-    return Sighting("unclear", f"{says} {cold}") if cold else Sighting("shown", says)
+    return Sighting("inconclusive", f"{says} {cold}") if cold else Sighting("shown", says)
 
 
 def _not_comparable(trial: Trial, question: Question) -> str | None:
@@ -297,7 +304,7 @@ def _output(trial: Trial, question: Question) -> Sighting:
     )
     compared = len(same) + len(noise) + len(different) + len(unjudged)
     if not compared:
-        return Sighting("unclear", "No answer could be compared with a recorded one.")
+        return Sighting("inconclusive", "No answer could be compared with a recorded one.")
     if question.reference == "faulty":
         return _faulty_again(question, frozenset(same), frozenset(different))
     if different:
@@ -306,11 +313,11 @@ def _output(trial: Trial, question: Question) -> Sighting:
     if unjudged:
         says = f"{len(unjudged):,} of {counted(compared, 'answer')} differ, the first of request"
         return Sighting(
-            "unclear", f"{says} {unjudged[0]}, and whether chance explains it is not known."
+            "inconclusive", f"{says} {unjudged[0]}, and whether chance explains it is not known."
         )
     if (left := trial.completed - compared) > MOST_BLIND_SHARE * trial.completed:
         says = f"{left:,} of {counted(trial.completed, 'answer')} could not be compared."
-        return Sighting("unclear", says)
+        return Sighting("inconclusive", says)
     says = f"None of {counted(compared, 'answer')} differs by more than batch size explains"
     return Sighting("not shown", f"{says}; {len(noise):,} differ by less.")
 
@@ -318,14 +325,18 @@ def _output(trial: Trial, question: Question) -> Sighting:
 def _faulty_again(question: Question, same: frozenset[int], different: frozenset[int]) -> Sighting:
     """Whether wrong answers came again: only a person knows which of the recorded are wrong."""
     if not question.suspects:
-        return Sighting("unclear", "Which of the recorded answers are wrong is not known here.")
+        return Sighting(
+            "inconclusive", "Which of the recorded answers are wrong is not known here."
+        )
     again = tuple(sorted(same & question.suspects))
     if again:
         says = f"{len(again):,} of {counted(len(question.suspects), 'wrong answer')} came again,"
         return Sighting("shown", f"{says} token for token, the first of request {again[0]}.", again)
     if question.suspects <= different:
         return Sighting("not shown", "Every answer that was wrong is another one now.")
-    return Sighting("unclear", "The wrong answers did not come again, and chance may explain that.")
+    return Sighting(
+        "inconclusive", "The wrong answers did not come again, and chance may explain that."
+    )
 
 
 _LOOKS: Mapping[Symptom, Callable[[Trial, Question], Sighting]] = {

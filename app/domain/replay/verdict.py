@@ -20,7 +20,7 @@ _MOST_TRIALS_COMPARED = 10
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """*shown* of *usable* runs showed the symptom; *unclear* ones say nothing either way."""
+    """*shown* of *usable* runs showed the symptom; *unclear* ones are inconclusive."""
 
     word: Word
     why: str
@@ -37,7 +37,7 @@ def verdict(trials: Sequence[Trial], question: Question) -> Verdict:
         question = replace(question, noise=measured_noise(trials))
     sightings = tuple(sighting(trial, question) for trial in trials)
     shown = [one for one in sightings if one.state == "shown"]
-    usable = [one for one in sightings if one.state != "unclear"]
+    usable = [one for one in sightings if one.state != "inconclusive"]
     word = _word(len(shown), len(usable))
     return Verdict(
         word=word,
@@ -62,17 +62,28 @@ def measured_noise(trials: Sequence[Trial]) -> float | None:
 
 
 def two_sides(a: Verdict, b: Verdict, name_a: str, name_b: str) -> str:
-    """The sentence for the same requests on two targets, A and B."""
+    """The sentence for the same requests on two targets, A and B: who showed it more stands first.
+
+    One without a conclusive trial stands last; of two that are alike, B stands first.
+    """
     if not a.usable and not b.usable:
-        return f"No trial of {name_b} or of {name_a} said anything."
-    if not b.usable:
-        says = f"{_shown(a, name_a)}; no trial of {name_b} said anything."
-    elif not a.usable:
-        says = f"{_shown(b, name_b)}; no trial of {name_a} said anything."
+        return f"No trial of {name_b} or of {name_a} was conclusive."
+    (first, name), (last, other) = sorted([(b, name_b), (a, name_a)], key=_least_shown_last)
+    if last.usable:
+        says = f"{_shown(first, name)}; in {last.shown} of {last.usable} of {other}."
     else:
-        says = f"{_shown(b, name_b)}; in {a.shown} of {a.usable} of {name_a}."
+        says = f"{_shown(first, name)}; no trial of {other} was conclusive."
     unclear = sum(one.unclear for one in (a, b) if one.usable)
-    return f"{says} {counted(unclear, 'trial')} said nothing." if unclear else says
+    return f"{says} {_inconclusive(unclear)}." if unclear else says
+
+
+def _least_shown_last(side: tuple[Verdict, str]) -> float:
+    one, _ = side
+    return -one.shown / one.usable if one.usable else 1.0
+
+
+def _inconclusive(count: int) -> str:
+    return f"{counted(count, 'trial')} {'was' if count == 1 else 'were'} inconclusive"
 
 
 def _shown(one: Verdict, name: str) -> str:
@@ -100,9 +111,9 @@ def _why(
 ) -> str:
     if not sightings:
         return "Nothing was sent."
-    telling = {"inconclusive": "unclear", "not reproduced": "not shown"}.get(word, "shown")
+    telling = {"inconclusive": word, "not reproduced": "not shown"}.get(word, "shown")
     first = next(one.why for one in sightings if one.state == telling)
-    usable = sum(one.state != "unclear" for one in sightings)
+    usable = sum(one.state != "inconclusive" for one in sightings)
     shown = sum(one.state == "shown" for one in sightings)
     unclear = len(sightings) - usable
     parts = [first]
@@ -111,14 +122,16 @@ def _why(
     if word == "not reproduced":
         parts += [_unseen(trials, sightings, question), *filter(None, [question.untested])]
     if unclear and usable:
-        other = next(one.why for one in sightings if one.state == "unclear")
-        parts.append(f"{counted(unclear, 'trial')} said nothing: {other}")
+        other = next(one.why for one in sightings if one.state == "inconclusive")
+        parts.append(f"{_inconclusive(unclear)}: {other}")
     return " ".join(parts)
 
 
 def _unseen(trials: Sequence[Trial], sightings: Sequence[Sighting], question: Question) -> str:
     """What it is worth not to have seen it: by requests where their rate is known, else by runs."""
-    clear = [trial for trial, one in zip(trials, sightings, strict=True) if one.state != "unclear"]
+    clear = [
+        trial for trial, one in zip(trials, sightings, strict=True) if one.state != "inconclusive"
+    ]
     if question.rate is not None:
         answered = sum(trial.completed for trial in clear)
         return none_seen(answered, question.rate, "request", "requests")
