@@ -92,16 +92,15 @@ def test_another_worker_goes_on_with_the_job_of_a_silent_one(
     assert len(numbers) <= 31, "a worker that wakes up again stops at its next look"
 
 
-def _freeze_in_a_transaction(stores: Stores, attempt: Attempt) -> None:
-    with writing(stores.engine) as frozen:
-        progress(frozen, attempt, "about to freeze")
-        _take_over(stores, attempt.job_id)
+def _freeze_in_a_transaction(frozen: Stores, attempt: Attempt, *, others: Stores) -> None:
+    with writing(frozen.engine) as session:
+        progress(session, attempt, "about to freeze")
+        _take_over(others, attempt.job_id)
 
 
 def test_what_a_frozen_worker_locked_is_let_go(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.store.database.IDLE_IN_TRANSACTION_SECONDS", 1)
     settings = Settings(data_dir=tmp_path, database_url=postgres_url, min_free_bytes=0)
     with closing(Stores.open(settings)) as stores:
         migrations.upgrade(stores.engine)
@@ -109,8 +108,12 @@ def test_what_a_frozen_worker_locked_is_let_go(
         with writing(stores.engine) as session:
             attempt = Attempt(job_id, session.get_one(Job, job_id).key)
             claim(session, attempt, worker="frozen", places={"steps": 1}, at=make.now())
-        with pytest.raises(DBAPIError, match="idle-in-transaction"):
-            _freeze_in_a_transaction(stores, attempt)
+        monkeypatch.setattr("app.store.database.IDLE_IN_TRANSACTION_SECONDS", 1)
+        with (
+            closing(Stores.open(settings)) as frozen,
+            pytest.raises(DBAPIError, match="idle-in-transaction"),
+        ):
+            _freeze_in_a_transaction(frozen, attempt, others=stores)
 
 
 def test_an_intrusive_job_of_a_silent_worker_asks_again(
