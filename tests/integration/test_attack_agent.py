@@ -26,13 +26,13 @@ from app.agent.touching.holds import Holds, _name
 from app.agent.touching.host_lock import HostLock
 from app.clients.agent import AgentAddress, AgentClient
 from app.errors import Conflict, Malformed, Misconfigured, Unreachable
-from app.jobs.engine import Engine
 from app.protocol import signing
 from app.protocol.harmless import MAX_CHARACTERS
 from app.protocol.messages import CoredumpRequest, Fact, HostFacts, Processes, StacksAnswer
 from app.store.stores import Stores
 from tests.integration import coredump_target, diagnosing, make
 from tests.integration.agent_double import KEY, Asked, Double, agent_double
+from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 from tests.integration.diagnosing import TP0, TP1
 from tests.integration.test_agent_process import Running, running
@@ -221,11 +221,8 @@ def test_who_does_not_sign_puts_no_words_before_a_person(status: int) -> None:
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    opened = make_stores(tmp_path_factory.mktemp("data"))
-    engine = Engine.start(opened)
-    yield opened
-    engine.stop()
-    opened.close()
+    with at_work(make_stores(tmp_path_factory.mktemp("data"))) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from app.domain.capture import Capture, Outcome
 from app.domain.playbook import Probe
 from app.errors import NotFound
 from app.jobs.collect import asking_seconds
-from app.jobs.engine import Engine
 from app.store import bundles, evidence, jobs, landing
 from app.store.database import reading, writing
 from app.store.stores import Stores
 from app.store.tables import BundleRow, Incident, Job, Target, TimelineEvent
 from tests.integration import make
+from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 from tests.integration.scripted_target import (
     Behaviour,
@@ -40,12 +40,9 @@ HEALTHY: Mapping[str, Behaviour] = {
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    opened = make_stores(tmp_path_factory.mktemp("data"))
-    engine = Engine.start(opened)
-    time.sleep(1.5)  # the engine looks for its queue once a second after the very first start
-    yield opened
-    engine.stop()
-    opened.close()
+    with at_work(make_stores(tmp_path_factory.mktemp("data"))) as opened:
+        time.sleep(1.5)  # the engine looks for its queue once a second after the very first start
+        yield opened
 
 
 @pytest.fixture

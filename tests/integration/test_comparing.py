@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from app.jobs.engine import Engine
 from app.protocol.messages import Refusal, StackSample, StacksAnswer
 from app.store.database import reading, writing
 from app.store.evidence import get_artifact
@@ -19,6 +18,7 @@ from tests import stacks
 from tests.coredump_bytes import Gpu, Kernel, dump_bytes
 from tests.integration import diagnosing, make
 from tests.integration.agent_double import Asked, Double, agent_double
+from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 from tests.integration.diagnosing import ROOT, TP0, TP1, Dumping
 from tests.ports import free_port
@@ -36,11 +36,8 @@ GATHER = Kernel("_Z31ncclDevKernel_AllGather_RING_LL24ncclDevKernelArgsStorageIL
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    opened = make_stores(tmp_path_factory.mktemp("data"))
-    engine = Engine.start(opened)
-    yield opened
-    engine.stop()
-    opened.close()
+    with at_work(make_stores(tmp_path_factory.mktemp("data"))) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -15,9 +15,7 @@ import pytest
 from sqlmodel import select
 
 from app.domain.playbook import RecordRequests
-from app.embedding import embed
 from app.errors import Conflict
-from app.jobs.engine import Engine
 from app.protocol.messages import DumpFound, Dumps, Server
 from app.store import evidence, hosts
 from app.store.database import reading, writing
@@ -27,6 +25,7 @@ from app.store.tables import Artifact, DiagnosticItem, Host, Job, Target
 from app.store.target_servers import confirm
 from tests.integration import diagnosing, make
 from tests.integration.agent_double import Asked, Double, agent_double
+from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 from tests.integration.diagnosing import ROOT
 from tests.integration.played import played
@@ -44,15 +43,8 @@ Serve = Callable[[Path], AbstractContextManager[Target]]
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    """Stores with an agent inside and a worker, for all tests of this file."""
-    opened = make_stores(tmp_path_factory.mktemp("data"))
-    agent = embed(opened)
-    assert agent is not None
-    engine = Engine.start(opened)
-    yield opened
-    engine.stop()
-    agent.stop()
-    opened.close()
+    with at_work(make_stores(tmp_path_factory.mktemp("data")), with_agent=True) as opened:
+        yield opened
 
 
 @pytest.fixture

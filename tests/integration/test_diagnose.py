@@ -9,8 +9,6 @@ import orjson
 import pytest
 from sqlmodel import select
 
-from app.embedding import embed
-from app.jobs.engine import Engine
 from app.protocol.messages import Server
 from app.store import evidence, hosts
 from app.store.database import reading, writing
@@ -19,6 +17,7 @@ from app.store.tables import AuditEvent, Host, Target
 from app.store.target_servers import confirm
 from app.store.timeline import timeline
 from tests.integration import diagnosing, make
+from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 from tests.integration.played import played
 from tests.ports import free_port
@@ -29,15 +28,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into proc
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    """Stores with an agent inside and a worker, for all tests of this file."""
-    opened = make_stores(tmp_path_factory.mktemp("data"))
-    agent = embed(opened)
-    assert agent is not None
-    engine = Engine.start(opened)
-    yield opened
-    engine.stop()
-    agent.stop()
-    opened.close()
+    with at_work(make_stores(tmp_path_factory.mktemp("data")), with_agent=True) as opened:
+        yield opened
 
 
 @pytest.fixture

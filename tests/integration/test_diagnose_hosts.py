@@ -6,7 +6,6 @@ from threading import Event
 
 import pytest
 
-from app.jobs.engine import Engine
 from app.protocol.messages import StackSample, StacksAnswer
 from app.store import jobs
 from app.store.bundles import request_bundle
@@ -17,6 +16,7 @@ from app.store.target_servers import confirm
 from app.store.timeline import timeline
 from tests.integration import diagnosing, make
 from tests.integration.agent_double import Asked, Double, agent_double
+from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 from tests.integration.diagnosing import ROOT, TP0, TP1, Dumping
 from tests.integration.scripted_target import answers, scripted_target, waits_for
@@ -28,11 +28,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    opened = make_stores(tmp_path_factory.mktemp("data"))
-    engine = Engine.start(opened)
-    yield opened
-    engine.stop()
-    opened.close()
+    with at_work(make_stores(tmp_path_factory.mktemp("data"))) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from sqlmodel import select
 
 from app.errors import Conflict, NotFound
-from app.jobs.engine import VERBS, Engine
 from app.store import attaching, dump_rows, dumps, jobs, looked
 from app.store.attaching import Sent, Taken
 from app.store.attempts import Attempt, Superseded
@@ -22,6 +21,7 @@ from app.store.stores import Stores
 from app.store.tables import Artifact, TimelineEvent
 from tests import recorded
 from tests.integration import make
+from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 
 ATTACKS = Path(__file__).parents[3] / "shared/attacks"
@@ -29,12 +29,8 @@ ATTACKS = Path(__file__).parents[3] / "shared/attacks"
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    """Stores with an engine at work, for all tests of this file."""
-    opened = make_stores(tmp_path_factory.mktemp("data"))
-    engine = Engine.start(opened, VERBS)
-    yield opened
-    engine.stop()
-    opened.close()
+    with at_work(make_stores(tmp_path_factory.mktemp("data"))) as opened:
+        yield opened
 
 
 def _send(stores: Stores, incident_id: int, content: bytes, name: str = "crash.pkl") -> Taken:

@@ -7,7 +7,6 @@ import pytest
 from sqlmodel import select
 
 from app.errors import Conflict, NotFound
-from app.jobs.engine import Engine
 from app.store import attempts, jobs
 from app.store.attempts import Attempt, Superseded
 from app.store.database import reading, writing
@@ -15,6 +14,7 @@ from app.store.outbox import new_key
 from app.store.stores import Stores
 from app.store.tables import AuditEvent, Job, TimelineEvent
 from tests.integration import make, verbs
+from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 from tests.integration.verbs import VERBS
 from tests.waiting import BUSY, until
@@ -22,12 +22,8 @@ from tests.waiting import BUSY, until
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    """Stores with an engine at work, for all tests of this file."""
-    opened = make_stores(tmp_path_factory.mktemp("data"))
-    engine = Engine.start(opened, VERBS)
-    yield opened
-    engine.stop()
-    opened.close()
+    with at_work(make_stores(tmp_path_factory.mktemp("data")), VERBS) as opened:
+        yield opened
 
 
 Ask = Callable[[Stores, int], None]

@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 import pytest
 
-from app.jobs.engine import Engine
 from app.protocol.messages import RasAnswer
 from app.store.database import reading, writing
 from app.store.incidents import get_incident
@@ -20,6 +19,7 @@ from app.store.timeline import timeline
 from tests import ras, stacks
 from tests.integration import diagnosing, make
 from tests.integration.agent_double import Double, agent_double
+from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 from tests.integration.diagnosing import ROOT, TP0, TP1
 from tests.integration.test_cli_stacks_compare import call
@@ -42,11 +42,8 @@ HUNG = [body(48_211, 48_210)] * 2
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    opened = make_stores(tmp_path_factory.mktemp("data"))
-    engine = Engine.start(opened)
-    yield opened
-    engine.stop()
-    opened.close()
+    with at_work(make_stores(tmp_path_factory.mktemp("data"))) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import pytest
 from sqlmodel import Session, select
 
 from app.errors import Conflict, Rejected
-from app.jobs.engine import Engine
 from app.settings import Settings
 from app.store import jobs, migrations, recordings
 from app.store.database import reading, writing
@@ -22,6 +21,7 @@ from app.store.stores import Stores
 from app.store.tables import BundleRow, IncidentTarget, Job, Target, TimelineEvent
 from app.store.targets import delete_target, get_target
 from tests.integration import make, processes
+from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 from tests.integration.scripted_target import (
     Behaviour,
@@ -43,12 +43,9 @@ OFF = {"dump_requests_folder": ""}
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    opened = make_stores(tmp_path_factory.mktemp("data"))
-    engine = Engine.start(opened)
-    time.sleep(1.5)  # the engine looks for its queue once a second after the very first start
-    yield opened
-    engine.stop()
-    opened.close()
+    with at_work(make_stores(tmp_path_factory.mktemp("data"))) as opened:
+        time.sleep(1.5)  # the engine looks for its queue once a second after the very first start
+        yield opened
 
 
 def _answers(behaviour: Behaviour) -> AbstractContextManager[ScriptedTarget]:

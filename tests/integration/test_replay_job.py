@@ -13,7 +13,6 @@ from sqlmodel import col, select
 from app.domain.replay.options import Options
 from app.domain.urgency import Rank
 from app.errors import Conflict
-from app.jobs.engine import VERBS, Engine
 from app.store import attaching, dump_rows, dumps, evidence, looked, replay_rows, replays
 from app.store.attaching import Sent
 from app.store.database import reading, writing
@@ -32,6 +31,7 @@ from app.store.tables import (
 )
 from tests import recorded
 from tests.integration import make
+from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 from tests.integration.replayed import (
     QUICK,
@@ -54,11 +54,8 @@ _NAMES = count()
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    opened = make_stores(tmp_path_factory.mktemp("data"))
-    engine = Engine.start(opened, VERBS)
-    yield opened
-    engine.stop()
-    opened.close()
+    with at_work(make_stores(tmp_path_factory.mktemp("data"))) as opened:
+        yield opened
 
 
 @pytest.fixture
