@@ -27,7 +27,7 @@ check: $(VENV)/.test  ## format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-quick: $(VENV)/.test  ## the everyday run: SQLite alone, no browser, no processes that are killed
+quick: $(VENV)/.test  ## the everyday run: SQLite alone, no browser, no workers or processes that are started
 	$(PYTEST) -m "not benchmark and not browser and not slow"
 
 unit: $(VENV)/.test  ## the pure functions

@@ -14,6 +14,8 @@ from tests.integration.scripted_target import ScriptedTarget, answers, hangs, sc
 from tests.integration.shared_tools import capture_server
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 JSON = {
     "/ready": answers(b""),
     "/model_info": answers(b'{"model_path":"/models/m"}'),

@@ -29,6 +29,8 @@ from tests.integration.scripted_target import (
 )
 from tests.waiting import BUSY, until
 
+pytestmark = pytest.mark.slow
+
 HEALTHY: Mapping[str, Behaviour] = {
     "/ready": answers(b"OK"),
     "/metrics": answers(b"sglang:num_running_reqs 1.0\n"),

@@ -23,7 +23,10 @@ from tests.integration.played import played
 from tests.ports import free_port
 from tests.waiting import BUSY, until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into processes")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks into processes"),
+]
 
 
 @pytest.fixture(scope="module")

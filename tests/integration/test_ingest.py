@@ -24,6 +24,8 @@ from tests.integration import make
 from tests.integration.at_work import at_work
 from tests.integration.conftest import MakeStores
 
+pytestmark = pytest.mark.slow
+
 ATTACKS = Path(__file__).parents[3] / "shared/attacks"
 
 

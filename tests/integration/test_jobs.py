@@ -19,6 +19,8 @@ from tests.integration.conftest import MakeStores
 from tests.integration.verbs import VERBS
 from tests.waiting import BUSY, until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def stores(make_stores: MakeStores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:

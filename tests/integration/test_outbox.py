@@ -18,6 +18,8 @@ from app.store.tables import AuditEvent, Idempotency, Job, TimelineEvent, Worker
 from tests.integration import make
 from tests.integration.verbs import VERBS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def idle(any_stores: Stores) -> Stores:

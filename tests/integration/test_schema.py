@@ -12,6 +12,8 @@ from app.store import migrations
 from app.store.database import open_database
 from app.store.tables import metadata
 
+pytestmark = pytest.mark.slow
+
 QUERIES = {
     "ix_incident_list": "SELECT * FROM incident WHERE rank < 9 ORDER BY rank, state LIMIT 50",
     "ix_incident_state_changed": "SELECT * FROM incident WHERE state = 'open' "
