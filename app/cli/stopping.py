@@ -1,19 +1,15 @@
 """A command that a person stops cleans up, however often they ask."""
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from app.clients.stop_signals import handled
 
 
 @contextmanager
 def stopped_once() -> Iterator[None]:
-    """The first signal to stop raises KeyboardInterrupt here; more of them change nothing.
-
-    One that is ignored, as under nohup, stays so.
-    """
+    """The first signal to stop raises KeyboardInterrupt here; more of them change nothing."""
     was_told = False
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -22,13 +18,5 @@ def stopped_once() -> Iterator[None]:
             was_told = True
             raise KeyboardInterrupt
 
-    before = {
-        sign: signal.signal(sign, stop)
-        for sign in _STOPPING
-        if signal.getsignal(sign) is not signal.SIG_IGN
-    }
-    try:
+    with handled(stop):
         yield
-    finally:
-        for sign, handler in before.items():
-            signal.signal(sign, handler)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from threading import Thread, current_thread, main_thread
 from typing import IO
 
+from app.clients.stop_signals import handled
 from app.errors import Misconfigured
 
 MOST_KEPT_BYTES = 4096  # of what a command prints, its end
@@ -24,7 +25,6 @@ _PIECE_BYTES = 4096
 _STOP_SECONDS = 5.0
 _LAST_WORDS_SECONDS = 1.0
 _LOOK_SECONDS = 0.02
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Becomes the command, which the kernel then ends with its parent (PR_SET_PDEATHSIG, SIGKILL).
 _STUB = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0);"
@@ -127,16 +127,10 @@ def undisturbed() -> Iterator[None]:
     if current_thread() is not main_thread():  # only the main one hears them
         yield
         return
-    before = {
-        sign: signal.signal(sign, lambda number, _: heard.append(number))
-        for sign in _STOPPING
-        if signal.getsignal(sign) is not signal.SIG_IGN
-    }
     try:
-        yield
+        with handled(lambda number, _: heard.append(number)):
+            yield
     finally:
-        for sign, handler in before.items():
-            signal.signal(sign, handler)
         for number in heard:
             signal.raise_signal(number)
 
